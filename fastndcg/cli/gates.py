@@ -214,24 +214,23 @@ def hold(found: Sequence[Verdict], failed: Sequence[Verdict] | None = None) -> N
 
 def write_junit(found: Sequence[Verdict], failed: Sequence[Verdict]) -> None:
     """A test case for each gate. One that is undecided, and passes so, is skipped."""
-    from xml.sax.saxutils import quoteattr
+    from xml.etree import ElementTree as ET
 
-    def attributes(**values: object) -> str:
-        return "".join(f" {name}={quoteattr(visible(str(value)))}" for name, value in values.items())
+    def counts(**more: str) -> dict[str, str]:
+        undecided = [each for each in found if each.verdict != HOLDS and each not in failed]
+        numbers = {"tests": found, "failures": failed, "errors": (), "skipped": undecided}
+        return more | {name: str(len(those)) for name, those in numbers.items()}
 
-    undecided = [each for each in found if each.verdict != HOLDS and each not in failed]
-    counts = attributes(tests=len(found), failures=len(failed), errors=0, skipped=len(undecided))
-    lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuites{counts}>"]
-    lines.append(f"<testsuite{attributes(name='fastndcg compare')}{counts}>")
+    whole = ET.Element("testsuites", counts())
+    suite = ET.SubElement(whole, "testsuite", counts(name="fastndcg compare"))
     for each in found:
-        case = f"<testcase{attributes(classname=each.option.strip('-'), name=each.name)}"
-        if each.verdict == HOLDS:
-            lines.append(f"{case}/>")
-        elif each in failed:
-            lines.append(f"{case}><failure{attributes(type=each.verdict, message=each.text)}/></testcase>")
-        else:
-            lines.append(f"{case}><skipped{attributes(message=each.text)}/></testcase>")
-    write("\n".join([*lines, "</testsuite>", "</testsuites>", ""]))
+        case = ET.SubElement(suite, "testcase", classname=each.option.strip("-"), name=visible(each.name))
+        if each in failed:
+            ET.SubElement(case, "failure", type=each.verdict, message=visible(each.text))
+        elif each.verdict != HOLDS:
+            ET.SubElement(case, "skipped", message=visible(each.text))
+    ET.indent(whole, "")
+    write(f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(whole, "unicode")}\n')
 
 
 def write_github(

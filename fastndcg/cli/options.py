@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from fastndcg.cli.application import option, refusing
@@ -63,16 +63,22 @@ def read_measures(texts: list[str], gates: Iterable[tuple[Measure, float]] = ())
     return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
 
 
-def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
-    gates = []
+def read_pairs(option: str, texts: Iterable[str], what: str, example: str) -> Iterator[tuple[str, str]]:
+    """Pairs of texts with `=` between them, whose first text may hold `=` too."""
     for text in texts:
-        notation, _, number = text.rpartition("=")
+        first, _, second = (part.strip() for part in text.rpartition("="))
+        if not (first and second):
+            refuse(f'{option}: "{text}" is not {what}; expected {example}')
+        yield first, second
+
+
+def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
+    what = "a measure and a number", 'MEASURE=NUMBER, as in "nDCG@10=0.35"'
+    gates = []
+    for notation, number in read_pairs("--fail-under", texts, *what):
         bound = number_or_word(number)
-        if not notation or isinstance(bound, str) or not math.isfinite(bound):
-            refuse(
-                f'--fail-under: "{text}" is not a measure and a number; '
-                'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'
-            )
+        if isinstance(bound, str) or not math.isfinite(bound):
+            refuse(f'--fail-under: "{notation}={number}" is not {what[0]}; expected {what[1]}')
         with refusing("--fail-under: "):
             gates += [(measure, bound) for measure in parse_many(notation)]
     return gates
@@ -82,18 +88,14 @@ def read_grades(text: str | None) -> dict[str, float] | float | None:
     """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma. Or one grade."""
     if text is None:
         return None
-    if not isinstance(number := number_or_word(text), str) and math.isfinite(number):
-        return int(number) if number.is_integer() else number
+    if not isinstance(one := number_or_word(text), str) and math.isfinite(one):
+        return int(one) if one.is_integer() else one
+    example = 'WORD=GRADE, as in "Good=1,Bad=0"'
     grades: dict[str, float] = {}
-    for pair in text.split(","):
-        word, equals, number = (part.strip() for part in pair.rpartition("="))
-        if not equals:
-            refuse(f'--grades: "{pair}" is not a word and a grade; wanted WORD=GRADE, as in "Good=1,Bad=0"')
+    for word, number in read_pairs("--grades", text.split(","), "a word and a grade", example):
         grade = number_or_word(number)
         if isinstance(grade, str) or not math.isfinite(grade):
-            refuse(
-                f'--grades: the grade of "{word}" is "{number}"; wanted a finite number, as in "Good=1,Bad=0"'
-            )
+            refuse(f'--grades: the grade of "{word}" is "{number}"; expected a finite number: {example}')
         if word in grades:
             refuse(f'--grades: "{word}" has two grades; give each word one')
         grades[word] = int(grade) if grade.is_integer() else grade
@@ -102,11 +104,8 @@ def read_grades(text: str | None) -> dict[str, float] | float | None:
 
 def read_types(text: str | None) -> dict[str, str] | None:
     """The type of each column, as `--types` has them."""
-    pairs = [pair.rpartition("=") for pair in (text or "").split(",") if text]
-    for name, equals, kind in pairs:
-        if not (name and equals and kind):
-            refuse(f'--types: "{name}{equals}{kind}" is not a column and a type; expected COLUMN=TYPE')
-    return {name.strip(): kind.strip() for name, _, kind in pairs} or None
+    texts = text.split(",") if text else []
+    return dict(read_pairs("--types", texts, "a column and a type", "COLUMN=TYPE")) or None
 
 
 def check_confidence(confidence: float) -> None:

@@ -52,6 +52,7 @@ REFUSED = [
     (3, "score p.parquet --query nowhere", "nowhere"),
     (3, "score p.parquet --score labl", 'Did you mean "label"?'),
     (3, "score p.parquet --keep nowhere --out never.parquet", "nowhere"),
+    (2, "score p.parquet --keep country", "--keep carries columns into the file of --out, which is not given"),
     (3, "score p.parquet --weight nowhere", "nowhere"),
     (3, "score p.parquet --weight label", "label"),  # not one value for a query
     (3, "score p.parquet --by nowhere", "nowhere"),
@@ -111,18 +112,18 @@ REFUSED = [
             (2, "--is-judged seen", "--is-judged has no meaning with --qrels and --run"),
             (2, "--propensity chance", "--propensity has no meaning with --qrels and --run"),
             (3, "--rank place", "--rank is of a column, and "),
-            (3, "--grades Good=1", "--grades is of a column, and "),
+            (3, "--grades Good=1", "for which --grades has no grade"),
         )
     ),
     # gates
     *(
         (2, f"score p.parquet --fail-under {bound}", said)
         for bound, said in (
-            ("nDCG@10", 'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'),
-            ("\"nDCG(gain='exp2')@10\"", "wanted MEASURE=NUMBER"),
-            ("nDCG@10=good", "wanted MEASURE=NUMBER"),
-            ("nDCG@10=nan", "wanted MEASURE=NUMBER"),
-            ("=0.3", "wanted MEASURE=NUMBER"),
+            ("nDCG@10", 'expected MEASURE=NUMBER, as in "nDCG@10=0.35"'),
+            ("\"nDCG(gain='exp2')@10\"", "expected MEASURE=NUMBER"),
+            ("nDCG@10=good", "expected MEASURE=NUMBER"),
+            ("nDCG@10=nan", "expected MEASURE=NUMBER"),
+            ("=0.3", "expected MEASURE=NUMBER"),
             ("nDGC@10=0.3", 'Did you mean "nDCG"?'),
         )
     ),
@@ -158,7 +159,7 @@ REFUSED = [
             (2, "--test tukey", "'tukey' is not one of 't', 'randomisation', 'permutation'"),
             (3, "--test randomisation --unpaired", "--test randomisation and --unpaired do not go together"),
             (2, "--format csv --movers 3", "--movers is a table of its own"),
-            (2, "--fail-under nDCG@5", "wanted MEASURE=NUMBER"),
+            (2, "--fail-under nDCG@5", "expected MEASURE=NUMBER"),
             (2, "--format junit", "--format junit has a test for each gate; give one"),
             (2, "--format junit --ranks --no-worse-than p", "--ranks is a table"),
             (2, "--format github --movers 3", "--movers is a table of its own"),

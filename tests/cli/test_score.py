@@ -162,7 +162,7 @@ def test_words_and_nulls_are_grades():
         ("--grades Good=1,Bad=0", "or pass --unjudged null where nobody judged"),
         ("--grades Good=1 --unjudged null", 'has "Bad" at row 4, query 1, for which --grades has no grade'),
         ("--grades Good", "is not a word and a grade"),
-        ("--grades Good=x", "wanted a finite number"),
+        ("--grades Good=x", "expected a finite number"),
         ("--grades Good=1,Good=2", "has two grades"),
     ):
         assert message in run(f"score a.csv {options}").stderr

@@ -145,28 +145,11 @@ def test_advice_of_the_command_line_is_an_option_of_it(table, line, said, option
             assert followed.stdout.splitlines()[1].split(",")[1] == str((2 / 3 + 1) / 2)
 
 
-def test_keep_needs_a_file(tmp_path):
-    refused = run(f"score {_write(tmp_path / 'a.parquet', WITH_NAN)} --keep docid")
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith("--keep carries columns into the file of --out, which is not given")
-
-
 # ---- which constructor takes which keyword ----
 
 KEYWORDS = {
-    "nan",
-    "ascending",
-    "unjudged",
-    "rank",
-    "grades",
-    "weight",
-    "keep",
-    "doc_id",
-    "is_judged",
-    "judged",
-    "intents",
-    "propensity",
-}
+    "nan", "ascending", "unjudged", "rank", "grades", "weight", "keep", "doc_id", "is_judged", "judged", "intents", "propensity",
+}  # fmt: skip
 OF_ARRAYS = {"doc_ids": "doc_id", "queries": "keep"}  # what arrays have instead of the name of a column
 ARRAYS = {"rank", "grades"}  # ranks are given as scores, with ascending=True; grades are numbers
 TABLES = {"judged"}  # a table has a row for each document that was scored; other judgments are another table
@@ -359,20 +342,19 @@ def test_judgments_and_a_run_take_the_keywords_of_tables(tmp_path):
             read(rank="place", **(OPTIONS | {"keep": "docid"}))
 
 
-@pytest.mark.parametrize(
-    "options", [{"keep": "lang"}, {"weight": "w"}, {"rank": "r"}, {"grades": {"good": 1}}]
-)
-def test_what_has_no_columns_is_asked_for_none(tmp_path, options):
+@pytest.mark.parametrize(("options", "says"), [
+    ({"keep": "lang"}, 'there is no column "lang": .* give a table'),
+    ({"weight": "w"}, "weight= is of a column, and .* give a table"),
+    ({"rank": "r"}, "rank= is of a column, and .* give a table"),
+    ({"grades": {"good": 1}}, "for which grades= has no grade"),
+])  # fmt: skip
+def test_what_has_no_columns_is_asked_for_none(tmp_path, options, says):
     (tmp_path / "q").write_text("1 0 a 1\n")
     (tmp_path / "r").write_text("1 Q0 a 1 0.5 me\n")
-    name = next(iter(options))
-    for read in (
-        lambda: fn.Rankings.from_qrels_run({"1": {"a": 1}}, {"1": {"a": 0.5}}, **options),
-        lambda: fn.read_qrels_run(tmp_path / "q", tmp_path / "r", **options),
-    ):
-        says = 'there is no column "lang": .*' if name == "keep" else f"{name}= is of a column, and .*"
-        with pytest.raises(fn.ColumnError, match=f"{says} give a table"):
-            read()
+    with pytest.raises(InputError, match=says):
+        fn.Rankings.from_qrels_run({"1": {"a": 1}}, {"1": {"a": 0.5}}, **options)
+    with pytest.raises(InputError, match=says):
+        fn.read_qrels_run(tmp_path / "q", tmp_path / "r", **options)
     for keyword in ("is_judged", "propensity"):
         with pytest.raises(fn.errors.InputTypeError, match=f"from_qrels_run has no argument {keyword}="):
             fn.Rankings.from_qrels_run({}, {}, **{keyword: "c"})
