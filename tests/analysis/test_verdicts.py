@@ -40,11 +40,9 @@ def test_a_verdict_is_where_the_interval_lies():
         # the same of the pair in the other direction
         (turned,) = fn.compare({"b": scores_of(b), "a": scores_of(a)}).verdicts("a", margin).to_pylist()
         assert turned == row
-    assert one([0.5], [0.4], 0.2)["verdict"] == "undecided" and one([0.5], [0.4], 0.2)["needed"] is None
-    assert (
-        one([0.5] * 3, [0.4] * 3, 0.2)["verdict"] == "holds"
-        and one([0.5] * 3, [0.4] * 3, 0.05)["verdict"] == "fails"
-    )
+    for n, margin, verdict in ((1, 0.2, "undecided"), (3, 0.2, "holds"), (3, 0.05, "fails")):
+        row = one([0.5] * n, [0.4] * n, margin)
+        assert (row["verdict"], row["needed"]) == (verdict, None)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -72,40 +70,35 @@ def test_so_many_queries_decide(seed):
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(5)
     grades = random.integers(0, 4, (90, 8))
-    paths = [tmp_path / "base.parquet", tmp_path / "new.parquet"]
-    for path, noise in zip(paths, (2.0, 2.1), strict=True):
-        table = {
-            "qid": np.repeat(np.arange(90), 8),
-            "label": grades.ravel(),
-            "score": (grades + random.normal(0, noise, grades.shape)).ravel(),
-        }
-        pq.write_table(pa.table(table | {"country": np.where(np.arange(720) // 8 % 3, "de", "fr")}), path)
-    return paths
+    for name, noise in (("base", 2.0), ("new", 2.1)):
+        scores = grades + random.normal(0, noise, grades.shape)
+        columns = np.repeat(np.arange(90), 8), grades.ravel(), scores.ravel()
+        pq.write_table(pa.table([*columns], ["qid", "label", "score"]), f"{name}.parquet")
+
+
+GATE = "compare base.parquet new.parquet -m nDCG@5 --no-worse-than base --margin"
 
 
 def test_three_verdicts_of_the_command(files):
-    base, new = (fn.evaluate(path, "nDCG@5") for path in files)
-    row = fn.compare({"base": base, "new": new}).rows[0]
+    scored = {name: fn.evaluate(f"{name}.parquet", "nDCG@5") for name in ("base", "new")}
+    row = fn.compare(scored).rows[0]
     assert row["low"] < -0.001 < row["high"] and row["high"] > 0
-    words = ["compare", *files, "-m", "nDCG@5", "--no-worse-than", "base", "--margin", "0.001"]
-    undecided = run(*words)
-    needed = fn.compare({"base": base, "new": new}).verdicts("base", 0.001)["needed"][0].as_py()
-    line = undecided.stderr.splitlines()[-1]
-    assert undecided.exit_code == 1 and line.endswith(
-        f"90 queries): undecided; about {needed:,} such queries would decide"
-    )
-    passes = run(*words, "--undecided", "pass")
+    undecided = run(f"{GATE} 0.001")
+    needed = fn.compare(scored).verdicts("base", 0.001)["needed"][0].as_py()
+    said = f"90 queries): undecided; about {needed:,} such queries would decide"
+    assert undecided.exit_code == 1 and undecided.stderr.splitlines()[-1].endswith(said)
+    passes = run(f"{GATE} 0.001 --undecided pass")
     assert passes.exit_code == 0 and passes.stderr == undecided.stderr and passes.stdout == undecided.stdout
-    assert run(*words, "--undecided", "fail").exit_code == 1
-    bad = ["compare", *files, "-m", "nDCG@5", "--no-worse-than", "base", "--margin", -row["low"] + 0.001]
-    assert run(*bad).exit_code == 0
+    assert run(f"{GATE} 0.001 --undecided fail").exit_code == 1
+    assert run(f"{GATE} {0.001 - row['low']}").exit_code == 0
     # a loss for sure
-    turned = pq.read_table(files[1])
-    pq.write_table(turned.set_column(2, "score", pa.compute.negate(turned["score"])), files[1])
-    fails = run(*words, "--undecided", "pass", "--format", "json")
+    turned = pq.read_table("new.parquet")
+    pq.write_table(turned.set_column(2, "score", pa.compute.negate(turned["score"])), "new.parquet")
+    fails = run(f"{GATE} 0.001 --undecided pass --format json")
     assert fails.exit_code == 1 and fails.stderr.splitlines()[-1].endswith("90 queries): fails")
     shown = json.loads(fails.stdout)["gate"]
     assert [each["verdict"] for each in shown["verdicts"]] == ["fails"] and len(shown["failed"]) == 1
@@ -115,16 +108,13 @@ def test_three_verdicts_of_the_command(files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--undecided", "pass"], "--undecided has no meaning without --no-worse-than"),
-        (["--no-worse-than", "base", "--sequential"], "No such option: --sequential"),
-        (
-            ["--no-worse-than", "base", "--undecided", "hold"],
-            "'hold' is not one of 'fail', 'pass'",
-        ),
+        ("--undecided pass", "--undecided has no meaning without --no-worse-than"),
+        ("--no-worse-than base --sequential", "No such option: --sequential"),
+        ("--no-worse-than base --undecided hold", "'hold' is not one of 'fail', 'pass'"),
     ],
 )
 def test_gates_that_are_refused(files, words, message):
-    result = run("compare", *files, *words)
+    result = run(f"compare base.parquet new.parquet {words}")
     assert result.exit_code == 2 and message in result.stderr
 
 
