@@ -22,23 +22,19 @@ class Interval(NamedTuple):
     high: float
 
 
-def check_share(name: str, share: object, example: float) -> float:
-    """A number between 0 and 1 as a float. Raises `InputError` or `InputTypeError` for anything else."""
-    if isinstance(share, bool) or not isinstance(share, Real):
-        raise InputTypeError(
-            f"{name}={share!r} is not a number; expected one between 0 and 1, as in {name}={example}"
-        )
-    given = float(share)
-    if not 0 < given < 1:
-        hint = f" Did you mean {given / 100:g}?" if 1 < given < 100 else ""
-        raise InputError(
-            f"{name}={share!r} is not between 0 and 1; expected for example {name}={example}.{hint}"
-        )
-    return given
-
-
 def check_confidence(confidence: object) -> float:
-    return check_share("confidence", confidence, 0.95)
+    """A number between 0 and 1 as a float. Raises `InputError` or `InputTypeError` for anything else."""
+    if isinstance(confidence, bool) or not isinstance(confidence, Real):
+        raise InputTypeError(
+            f"confidence={confidence!r} is not a number; expected one between 0 and 1, as in confidence=0.95"
+        )
+    found = float(confidence)
+    if not 0 < found < 1:
+        hint = f" Did you mean {found / 100:g}?" if 1 < found < 100 else ""
+        raise InputError(
+            f"confidence={confidence!r} is not between 0 and 1; expected for example confidence=0.95.{hint}"
+        )
+    return found
 
 
 def check_size(name: str, size: object, what: str, example: float) -> float:
