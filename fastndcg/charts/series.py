@@ -88,7 +88,8 @@ def history(
         ]
         best += [f"{row['baseline']}: {row['value']:.4g}" for row in levels]
     titles = "round of training", "value", measure, f"{measure} by round", f"Highest: {'; '.join(best)}"
-    options = {"axis": {"tickMinStep": 1}, "scale": {"nice": False}}
+    last = max(row["round"] for row in rows)
+    options = {"axis": {"tickCount": min(max(last - 1, 1), 10), "format": "d"}, "scale": {"nice": False}}
     return lines(rows, "round:Q", *titles, layers, options)
 
 

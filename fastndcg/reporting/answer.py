@@ -49,19 +49,20 @@ def answer(found: Found) -> list[str]:
     if found.comparison is None:
         ((name, scores),) = found.scores.items()
         row = scores.summary(found.confidence).rows[0]
-        mean, low, high = (digits(row[end], ".4f") for end in ("mean", "low", "high"))
-        queries = count_of(row["queries"], "query")
-        return [f"The mean {row['measure']} of {name} over {queries} is {mean} ({low} to {high} {sure})."]
+        of = f"The mean {row['measure']} of {name} over {count_of(row['queries'], 'query')}"
+        return [f"{of} is {digits(row['mean'], '.4f')} ({interval_of(row, '.4f')} {sure})."]
     rows = [row for row in found.comparison.rows if row["measure"] == str(found.main)]
     row = max(rows, key=lambda row: (not math.isnan(row["difference"]), row["difference"]))
     system, baseline = row["system"], row["baseline"]
     if math.isnan(row["difference"]):
         return [f"{system} and {baseline} cannot be compared: a mean of {found.main} is NaN."]
     first = f"It is open whether {system} is better than {baseline}"
-    if row["low"] > 0 or row["high"] < 0:
+    if not row["wins"] and not row["losses"]:
+        first = f"{system} and {baseline} do not differ"
+    elif row["low"] > 0 or row["high"] < 0:
         first = f"{system} is {'better' if row['low'] > 0 else 'worse'} than {baseline}"
     means = f"{row['mean']:.4f} against {row['baseline_mean']:.4f}, a difference of {row['difference']:+.4f}"
-    said = [f"{first}: {found.main} is {means} ({_interval(row)} {sure})."]
+    said = [f"{first}: {found.main} is {means} ({interval_of(row)} {sure})."]
     said[0] += f" It is higher for {row['wins']:,} of {count_of(row['queries'], 'query')}, lower for "
     said[0] += f"{row['losses']:,} and equal for {row['ties']:,}."
     pair = [row for row in found.comparison.rows if (row["system"], row["baseline"]) == (system, baseline)]
@@ -71,12 +72,17 @@ def answer(found: Found) -> list[str]:
     return said + _worse_slices(found, system, baseline)
 
 
-def _interval(row: Mapping[str, Any]) -> str:
-    return f"{digits(row['low'], '+.4f')} to {digits(row['high'], '+.4f')}"
+def interval_of(row: Mapping[str, Any], form: str = "+.4f") -> str:
+    ends = row["low"], row["high"]
+    return (
+        "no interval"
+        if any(map(math.isnan, ends))
+        else "{} to {}".format(*(format(end, form) for end in ends))
+    )
 
 
 def _difference(row: Mapping[str, Any]) -> str:
-    return f"{digits(row['difference'], '+.4f')} ({_interval(row)})"
+    return f"{digits(row['difference'], '+.4f')} ({interval_of(row)})"
 
 
 def _worse_slices(found: Found, system: str, baseline: str) -> list[str]:
@@ -129,6 +135,8 @@ def _facts_of(found: Found, name: str) -> Iterator[str]:
         yield f"{count_of(last, 'document')} scored NaN or minus infinity"
     if without := int((rankings.lengths == 0).sum()):
         yield f"{count_of(without, 'query')} without a returned document"
+    if scores.weight is not None:
+        yield "queries have weights, so that means are weighted"
     undefined: dict[tuple[int, Any], list[str]] = {}
     for measure, empty in zip(found.measures, scores._empty.sum(axis=1).tolist(), strict=True):
         undefined.setdefault((empty, measure.params.get("empty")), []).append(str(measure))

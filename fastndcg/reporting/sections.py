@@ -15,7 +15,7 @@ from fastndcg.analysis.comparison import RANKS
 from fastndcg.analysis.explain import explain
 from fastndcg.common.table import Table, digits, name_of
 from fastndcg.errors import MeasureError
-from fastndcg.reporting.answer import Found, answer, cautions, slice_rows
+from fastndcg.reporting.answer import Found, answer, cautions, interval_of, slice_rows
 from fastndcg.reporting.html import bullets, fold, paragraph, picture, result, section, table
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def _differences(caption: str, name: str, rows: Iterable[dict[str, Any]]) -> str
     """The numbers of differences that a reader needs."""
     shown = [[name, "difference", "interval", "p", "better for", "worse for", "queries"]]
     for row in rows:
-        difference, low, high = (digits(row[end], "+.4f") for end in ("difference", "low", "high"))
+        difference, interval = digits(row["difference"], "+.4f"), interval_of(row)
         p = "< 0.0001" if row["p_adjusted"] < 0.0001 else digits(row["p_adjusted"], ".4f")
         counts = (f"{row[count]:,}" for count in ("wins", "losses", "queries"))
-        shown.append([row[name], difference, f"{low} to {high}", p, *counts])
+        shown.append([row[name], difference, interval, p, *counts])
     return table(caption, shown)
 
 
@@ -112,10 +112,11 @@ def _explained(found: Found, systems: list[str], queries: Table) -> Iterator[str
 
 
 def _evaluated(found: Found, command: str) -> Iterator[str]:
-    systems = [["system", "source", "queries", "documents", "longest list"]]
+    systems = [["system", "source", "queries", "documents", "longest list", "judged"]]
     for name, each in found.rankings.items():
         counts = each.n_queries, each.n_docs, int(each.lengths.max(initial=0))
-        systems.append([name, found.sources.get(name, "Python"), *map("{:,}".format, counts)])
+        judged = "unknown" if each.is_judged is None else f"{100 * each.is_judged.mean():.1f} %"
+        systems.append([name, found.sources.get(name, "Python"), *map("{:,}".format, counts), judged])
     yield table("Systems", systems, 2)
     for name, scores in found.scores.items():
         title = f"Means of {name}, with intervals of {100 * found.confidence:g} %"

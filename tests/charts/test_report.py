@@ -82,7 +82,9 @@ def with_a_loss(name, by):
     [
         (systems(0.3), {}, "new is better than old: nDCG@10 is "),
         (systems(-0.3), {}, "new is worse than old: nDCG@10 is "),
-        (systems(0.0), {}, "It is open whether new is better than old: nDCG@10 is "),
+        (systems(0.003), {}, "It is open whether new is better than old: nDCG@10 is "),
+        (systems(0.3)["new"][:1], {}, "over 1 query is 0.8268 (no interval with 95 % confidence)."),
+        ({name: systems()["old"] for name in "ab"}, {}, "b and a do not differ: nDCG@10 is "),
         (systems(0.3), {"baseline": "new"}, "old is worse than new: nDCG@10 is "),
         (systems(0.3)["new"], {}, "The mean nDCG@10 of system over 200 queries is "),
         (with_a_loss("fr", 0.3), {"by": "country"}, "new is worse in 1 of 3 slices by country: fr, -0."),
