@@ -51,7 +51,7 @@ def conventions(
 
     With PATH, or --qrels and --run, it shows each tool's value, and how much each choice (gain, ideal, ties,
     empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a
-    row is the value of that row.
+    row is the value of that row, up to rounding.
 
     With --match it shows which definitions give a mean, nearest first.
 

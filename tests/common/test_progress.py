@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import engines
@@ -36,26 +37,21 @@ def in_terminal(code, *, columns=100, **environment):
     terminal, stderr = pty.openpty()
     fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     done = subprocess.run(
-        [sys.executable, "-c", "from fastndcg.common import progress\nprogress._PATIENCE = 0.05\n" + textwrap.dedent(code)],
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
+        [sys.executable, "-c", PATIENCE + textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": str(columns), "TERM": "xterm"} | environment,
-        check=False,
     )  # fmt: skip
     os.set_blocking(terminal, False)
     os.close(stderr)
     shown = b""
-    try:
+    with suppress(OSError):  # the end, on Linux
         while more := os.read(terminal, 1 << 16):
             shown += more
-    except OSError:
-        pass
     os.close(terminal)
     assert done.returncode == 0, shown.decode()
     return done.stdout, shown.decode()
 
 
+PATIENCE = "from fastndcg.common import progress\nprogress._PATIENCE = 0.05\n"
 SLOW = """
 import time
 with progress.Task("Reading") as task:
@@ -81,59 +77,50 @@ def test_a_line_of_the_terminal_until_the_task_ends(columns):
     assert shown.endswith(("\r", "\n"))  # nothing is left of it
 
 
-@pytest.mark.parametrize("code", [
-    SLOW.replace("0.1", "0"),  # done in a moment
-    SLOW.replace('"Reading"', '"Reading", progress=False'),
-    SLOW.replace('"Reading"', '"Reading", progress=lambda *_: None'),
-    "import threading\ndef work():\n" + textwrap.indent(SLOW, "    ")
-    + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n",
-    "import os\nif child := os.fork():\n    os.waitpid(child, 0)\nelse:\n" + textwrap.indent(SLOW, "    "),
+@pytest.mark.parametrize(("code", "environment"), [
+    (SLOW.replace("0.1", "0"), {}),  # done in a moment
+    (SLOW.replace('"Reading"', '"Reading", progress=False'), {}),
+    (SLOW.replace('"Reading"', '"Reading", progress=lambda *_: None'), {}),
+    ("import threading\ndef work():\n" + textwrap.indent(SLOW, "    ")
+     + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n", {}),
+    ("import os\nif child := os.fork():\n    os.waitpid(child, 0)\nelse:\n" + textwrap.indent(SLOW, "    "), {}),
+    (SLOW, {"FASTNDCG_PROGRESS": "0"}),
 ])  # fmt: skip
-def test_nothing_is_shown(code):
+def test_nothing_is_shown(code, environment):
     code = code.replace('progress.tell("compiling kernels, once on this machine")', "pass")
-    out, shown = in_terminal(code)
-    assert (out, shown) == ("done\n", "")
+    assert in_terminal(code, **environment) == ("done\n", "")
 
 
-def test_it_can_be_switched_off_and_pipes_have_none():
-    out, shown = in_terminal(SLOW, FASTNDCG_PROGRESS="0")
-    assert (out, shown) == ("done\n", "")
-    code = "from fastndcg.common import progress\nprogress._PATIENCE = 0\n" + SLOW
-    done = program(code)
+def test_pipes_have_none():
+    done = program(PATIENCE + SLOW)
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
-def write(path, rows=40_000):
-    random = np.random.default_rng(0)
-    columns = {
-        "qid": np.arange(rows) // 10,
-        "label": random.integers(0, 5, rows),
-        "score": random.random(rows),
-    }
-    pq.write_table(pa.table(columns), path, row_group_size=1000)
-    return path
+SLOWED = """
+import sys, time
+import fastndcg as fn
+from fastndcg.sources import parquet
+def slowed(function):
+    def slow(*arguments):
+        time.sleep(0.4)
+        return function(*arguments)
+    return slow
+parquet.read_span, parquet.read_steps = slowed(parquet.read_span), slowed(parquet.read_steps)
+"""
 
 
 @pytest.mark.parametrize(("call", "name"), [
-    ("fn.read_parquet({path!r})", "Reading"),
-    ("fn.evaluate(fn.scan_parquet({path!r}, memory=1 << 20), 'nDCG@10')", "Reading and scoring"),
-    (("sys.argv[1:] = ['score', {path!r}]; from fastndcg.__main__ import main\ntry: "
-        "main()\nexcept SystemExit: pass"), "Reading"),
+    ("fn.read_parquet('a.parquet')", "Reading"),
+    ("fn.evaluate(fn.scan_parquet('a.parquet', memory=1 << 20), 'nDCG@10')", "Reading and scoring"),
+    (("sys.argv[1:] = ['score', 'a.parquet']; from fastndcg.__main__ import main\ntry: "
+      "main()\nexcept SystemExit: pass"), "Reading"),
 ])  # fmt: skip
-def test_from_python_and_from_the_command_line(tmp_path, call, name):
-    code = """
-        import sys, time
-        import fastndcg as fn
-        from fastndcg.sources import parquet
-        def slowed(function):
-            def slow(*arguments):
-                time.sleep(0.4)
-                return function(*arguments)
-            return slow
-        parquet.read_span, parquet.read_steps = slowed(parquet.read_span), slowed(parquet.read_steps)
-    """
-    call = call.format(path=str(write(tmp_path / "a.parquet")))
-    _, shown = in_terminal(textwrap.dedent(code) + call, FASTNDCG_KERNELS="plain")
+def test_from_python_and_from_the_command_line(tmp_path, monkeypatch, call, name):
+    monkeypatch.chdir(tmp_path)
+    random, rows = np.random.default_rng(0), np.arange(40_000)
+    columns = {"qid": rows // 10, "label": random.integers(0, 5, 40_000), "score": random.random(40_000)}
+    pq.write_table(pa.table(columns), "a.parquet", row_group_size=1000)
+    _, shown = in_terminal(SLOWED + call, FASTNDCG_KERNELS="plain")
     assert f"{name} " in shown and "of 40,000 rows" in shown
 
 
@@ -206,8 +193,7 @@ def test_in_a_notebook(tmp_path, monkeypatch):
     try:
         client.start_channels()
         client.wait_for_ready(timeout=120)
-        cell = "from fastndcg.common import progress\nprogress._PATIENCE = 0.05\n" + SLOW
-        reply = client.execute_interactive(cell, timeout=120, output_hook=shown.append)
+        reply = client.execute_interactive(PATIENCE + SLOW, timeout=120, output_hook=shown.append)
         assert reply["content"]["status"] == "ok", reply["content"]
     finally:
         client.stop_channels()

@@ -155,15 +155,7 @@ ARRAYS = {"rank", "grades"}  # ranks are given as scores, with ascending=True; g
 TABLES = {"judged"}  # a table has a row for each document that was scored; other judgments are another table
 JOINED = {"judged", "is_judged", "propensity"}  # the judgments are the pool, and no scores stand beside them
 TREC = JOINED | {"rank", "grades", "weight", "keep", "doc_id", "unjudged"}  # fields of a line have no names
-ONE_CALL = {
-    "weight",
-    "keep",
-    "doc_id",
-    "is_judged",
-    "judged",
-    "intents",
-    "propensity",
-}  # nDCG alone is returned
+ONE_CALL = KEYWORDS - {"nan", "ascending", "unjudged", "rank", "grades"}  # nDCG alone is returned
 SHARED = KEYWORDS - {"nan", "ascending"}  # everything is shared but the scores
 HOLES = {
     fn.Rankings.from_offsets: ARRAYS,

@@ -33,16 +33,13 @@ def test_the_classes():
         assert kind.__doc__
 
 
-@pytest.mark.parametrize(
-    ("word", "candidates", "wanted"),
-    [
-        ("nDGC", ["nDCG", "DCG"], ' Did you mean "nDCG"?'),
-        ("ndcg", ["nDCG"], ' Did you mean "nDCG"?'),
-        ("zebra", ["nDCG", "DCG"], ""),
-        ("", ["nDCG"], ""),
-        ("x", [], ""),
-    ],
-)
+@pytest.mark.parametrize(("word", "candidates", "wanted"), [
+    ("nDGC", ["nDCG", "DCG"], ' Did you mean "nDCG"?'),
+    ("ndcg", ["nDCG"], ' Did you mean "nDCG"?'),
+    ("zebra", ["nDCG", "DCG"], ""),
+    ("", ["nDCG"], ""),
+    ("x", [], ""),
+])  # fmt: skip
 def test_suggest(word, candidates, wanted):
     assert errors.suggest(word, candidates) == wanted
 
@@ -126,13 +123,6 @@ def test_the_first_row_in_messages_is_that_of_the_data(column):
     )
 
 
-def test_the_first_row_that_differs_within_its_query_is_named():
-    ids, langs = ["b", "a", "a", "b"], ["en", "de", "fr", "fr"]
-    data = pa.table({"query": ids, "label": [1] * 4, "score": [0.5] * 4, "lang": langs})
-    with pytest.raises(fn.InputError, match='within query "a": "de" at row 1, "fr" at row 2;'):
-        R.from_arrow(data, keep="lang")
-
-
 @pytest.mark.parametrize(
     "change", [lambda r: pickle.loads(pickle.dumps(r)), lambda r: r[0:], lambda r: r[1:], lambda r: r[1:][0:]]
 )
@@ -145,39 +135,6 @@ def test_parts_and_copies_of_rankings_name_rows_of_the_data(change):
     listed = pa.table({"query": ["b", "a"], "label": [[1, 1], [-1]], "score": [[0.5, 0.4], [0.5]]})
     with pytest.raises(fn.InputError, match='grade -1, which occurs in query "a"'):
         fn.evaluate(change(R.from_arrow(listed)), "nDCG")
-
-
-def test_what_lists_and_matrices_hold_is_named_by_its_position():
-    nan, mask = math.nan, [[True, True, False], [False, True, True]]
-    for read in (
-        lambda: R.from_lists([[1, 2, 0], [1, 0, nan]], [[3, 2, 1]] * 2),
-        lambda: R.from_lists([[1, 2, 0], [1, 0, nan]]),
-        lambda: R.from_dense([[1, 2, 0], [1, 0, nan]], [[3, 2, 1]] * 2),
-        lambda: R.from_dense([[1, 2, nan], [nan, 0, nan]], [[3, 2, 1]] * 2, mask=mask),
-    ):
-        with pytest.raises(fn.InputError, match="the first is at position 2 of query 1. Drop"):
-            read()
-
-
-def test_rows_of_joined_and_reordered_rankings_are_not_named():
-    joined = R.from_qrels_run({"q": {"a": 1, "b": 5}}, {"q": {"z": 0.9, "b": 0.1}})
-    with pytest.raises(fn.InputError, match='grade 5, which occurs in query "q"'):
-        fn.evaluate(joined, fn.nDCG(gain=[0, 1]))
-
-
-def test_weights_and_probabilities_name_their_query():
-    table = pa.table({"query": ["b", "a"], "label": [1, 1], "score": [1, 1], "weight": [1.0, -1.0]})
-    with pytest.raises(fn.InputError, match='weight is -1.0 for query "a"; wanted finite numbers from 0'):
-        R.from_arrow(table, weight="weight")
-    with pytest.raises(fn.InputError, match='holds -0.5 for intent 1 of query "b"; wanted finite numbers'):
-        R.from_groups(
-            [1, 1],
-            [1, 1],
-            [1, 1],
-            query_ids=["a", "b"],
-            intents=[[1], [1]],
-            intent_probabilities=[[1], [1, -0.5]],
-        )
 
 
 # ---- evaluate and its neighbours ----
@@ -221,17 +178,6 @@ def test_threads_are_a_positive_integer_everywhere(tmp_path, threads):
     assert fn.evaluate(rankings, "nDCG", threads=10_000).values.tolist() == [[1.0]]
 
 
-def test_write_parquet_says_where_it_could_not(tmp_path):
-    scores = fn.evaluate(R.from_groups([1], [1], [1]), "nDCG")
-    with pytest.raises(fn.SourceError, match="nowhere.*cannot be written"):
-        scores.write_parquet(tmp_path / "nowhere" / "out.parquet")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(fn.SourceError, match="folder.*cannot be written"):
-        scores.write_parquet(tmp_path / "folder")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
-    assert list((tmp_path / "folder").iterdir()) == []
-
-
 # ---- one table: a call, and what it is refused with ----
 
 
@@ -254,6 +200,9 @@ NEGATIVE = [
 ]
 POOLED = one_query(1, judged=([0, 2], [1, -1]))
 DEEP = one_query(1, judged=([0, 3], [1, 1, 1]))
+DIFFERS = pa.table(
+    {"query": ["b", "a", "a", "b"], "label": [1] * 4, "score": [0.5] * 4, "lang": ["en", "de", "fr", "fr"]}
+)
 MUCH = "gain|sum|finite|overflow|large"
 REFUSED = [
     # 8: grades below 0, which a gain can map
@@ -304,6 +253,22 @@ REFUSED = [
     (lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]), fn.InputTypeError, "query_ids is not a column of ids"),
     (lambda: R.from_groups([1], [1], [1], queries=[1]), fn.InputTypeError, "queries is a list that is not a table"),
     (lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]), fn.InputError, f"offsets holds {2**63}; wanted row numbers below"),
+    # places: in lists and matrices by position, in data by row, in joined and reordered rankings by query
+    *(
+        (read, fn.InputError, "the first is at position 2 of query 1. Drop")
+        for read in (
+            lambda: R.from_lists([[1, 2, 0], [1, 0, math.nan]], [[3, 2, 1]] * 2),
+            lambda: R.from_lists([[1, 2, 0], [1, 0, math.nan]]),
+            lambda: R.from_dense([[1, 2, 0], [1, 0, math.nan]], [[3, 2, 1]] * 2),
+            lambda: R.from_dense([[1, 2, math.nan], [math.nan, 0, math.nan]], [[3, 2, 1]] * 2, mask=[[True, True, False], [False, True, True]]),
+        )
+    ),
+    (lambda: R.from_arrow(DIFFERS, keep="lang"), fn.InputError, 'within query "a": "de" at row 1, "fr" at row 2;'),
+    (lambda: fn.evaluate(R.from_qrels_run({"q": {"a": 1, "b": 5}}, {"q": {"z": 0.9, "b": 0.1}}), fn.nDCG(gain=[0, 1])), fn.InputError, 'grade 5, which occurs in query "q"'),
+    (lambda: R.from_arrow(pa.table({"query": ["b", "a"], "label": [1, 1], "score": [1, 1], "w": [1.0, -1.0]}), weight="w"), fn.InputError, 'weight is -1.0 for query "a"; (wanted|expected) finite numbers from 0'),
+    (lambda: R.from_groups([1, 1], [1, 1], [1, 1], query_ids=["a", "b"], intents=[[1], [1]], intent_probabilities=[[1], [1, -0.5]]), fn.InputError, 'holds -0.5 for intent 1 of query "b"; (wanted|expected) finite numbers'),
+    (lambda: fn.evaluate(PAIR["a"], "nDCG").write_parquet("nowhere/out.parquet"), fn.SourceError, "nowhere.*cannot be written"),
+    (lambda: fn.evaluate(PAIR["a"], "nDCG").write_parquet("."), fn.SourceError, "cannot be written"),
     # comparisons
     (lambda: fn.compare(PAIR, measures="RR").slices([]), fn.ColumnError, r'no column is named to group by; .* slices\("country"\)'),
     (lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"), fn.InputError, r"\"a\" has no query where lang='en'; leave such queries out"),
