@@ -171,8 +171,8 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
         left_out |= ~judged
     left_out |= rankings.lengths < convention.shortest
     empty = np.isnan(values)
-    given = measure.empty
-    instead = math.nan if isinstance(given, str) else given
+    empty_value = measure.empty
+    instead = math.nan if isinstance(empty_value, str) else empty_value
     values = np.where(empty, instead, values)
     if convention.only_relevant is not None and empty.any():
         both, at = (NumRet(rel=measure.rel), NumRet), measure.cutoff
@@ -187,7 +187,7 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
     if convention.weights == "or_zero" and rankings.weight is not None:
         values = np.where(rankings.weight > 0, values, 0.0)
     values = np.where(left_out, math.nan, values)
-    counted = ~left_out & ~(empty & (given == "skip"))
+    counted = ~left_out & ~(empty & (empty_value == "skip"))
     shown = values
     if convention.rounding is not None:
         shown = np.array([_round(value, convention.rounding) for value in values.tolist()], dtype=np.float64)

@@ -97,7 +97,7 @@ def match_conventions(
     check_rankings(rankings)
     if decimals is not None and (isinstance(decimals, bool) or not isinstance(decimals, int)):
         raise InputTypeError(f"decimals is a {type(decimals).__name__}; expected a whole number, as in 4")
-    given, is_mean = _numbers(values, rankings)
+    target, is_mean = _numbers(values, rankings)
     rules = (rule for rule in conventions.values() if rule.find(chosen.name, cut=chosen.is_cut))
     ours = Convention("fastndcg", of=chosen.name, weights="weighted", missing="value", unjudged="value")
     reports = reports_of(rankings, [ours, *(rule.on(chosen) for rule in rules)], chosen, threads)
@@ -106,11 +106,11 @@ def match_conventions(
     if not valued:
         raise ConventionError(f"no convention has a value of {chosen} here: {next(iter(refused.values()))}")
     left_out = np.any([np.isnan(reported.values) for reported, _ in valued.values()], axis=0)
-    every = is_mean or bool(left_out[np.isnan(given)].all())
+    every = is_mean or bool(left_out[np.isnan(target)].all())
 
     def fits(decimals: int | None) -> list[_Fit]:
         found = (
-            _fit(rule, given, np.array([mean]) if is_mean else reported.values, mean, decimals, every=every)
+            _fit(rule, target, np.array([mean]) if is_mean else reported.values, mean, decimals, every=every)
             for rule, (reported, mean) in valued.items()
         )
         return sorted(found, key=lambda fit: fit[:3])
@@ -121,7 +121,7 @@ def match_conventions(
         if str(getattr(values, "dtype", "")) == "float32":
             decimals = 6
         else:
-            decimals = _decimals_of(given[~np.isnan(given)].tolist(), 1 if is_mean else 3)
+            decimals = _decimals_of(target[~np.isnan(target)].tolist(), 1 if is_mean else 3)
         found = fits(decimals)
         if is_mean and decimals in (1, 2) and found[0].distance < 1e-12:  # such as 1/4
             found = fits(None)
@@ -141,13 +141,13 @@ def match_conventions(
 
 
 def _fit(
-    rule: Convention, given: Float64, numbers: Float64, mean: float, decimals: int | None, *, every: bool
+    rule: Convention, target: Float64, numbers: Float64, mean: float, decimals: int | None, *, every: bool
 ) -> _Fit:
-    gaps = np.abs(numbers - given)
-    lacking = (np.isnan(given) != np.isnan(numbers)) & (every | ~np.isnan(given))
+    gaps = np.abs(numbers - target)
+    lacking = (np.isnan(target) != np.isnan(numbers)) & (every | ~np.isnan(target))
     slack = 0.0 if decimals is None else 0.5000001 * 10.0**-decimals
     misfits = np.where(lacking, 1.0, np.maximum(np.nan_to_num(gaps) - slack, 0))
-    differs = misfits > rule.tolerance * np.maximum(1, np.abs(np.nan_to_num(given)))
+    differs = misfits > rule.tolerance * np.maximum(1, np.abs(np.nan_to_num(target)))
     distance = float(np.where(lacking, 1.0, np.nan_to_num(gaps)).mean())
     largest = float(gaps[~np.isnan(gaps)].max(initial=0.0))
     return _Fit(int(differs.sum()), float(misfits.mean()), distance, largest, mean, numbers, rule)
@@ -164,35 +164,35 @@ def _are_alike(one: _Fit, other: _Fit) -> bool:
 # ---- what somebody reports ----
 
 
-def _numbers(given: Any, rankings: Rankings) -> tuple[Float64, bool]:
+def _numbers(target: Any, rankings: Rankings) -> tuple[Float64, bool]:
     """The value of each query, NaN where one has none, or a mean alone; and whether it is a mean."""
     if not rankings.n_queries:
         raise InputError("rankings has no queries, so there are no numbers to compare with; give one or more")
-    if isinstance(given, Real) and not isinstance(given, bool | np.bool_):
-        if not math.isfinite(given):
-            raise InputError(f"values is {given}, which no mean can be compared with; give a finite number")
-        return np.array([float(given)]), True
-    if isinstance(given, Mapping):
+    if isinstance(target, Real) and not isinstance(target, bool | np.bool_):
+        if not math.isfinite(target):
+            raise InputError(f"values is {target}, which no mean can be compared with; give a finite number")
+        return np.array([float(target)]), True
+    if isinstance(target, Mapping):
         ids = [str(each) for each in rankings.query_ids.to_pylist()]
-        by_id = {str(name): value for name, value in given.items()}
-        if len(by_id) < len(given):
+        by_id = {str(name): value for name, value in target.items()}
+        if len(by_id) < len(target):
             raise InputError("values has a query twice, once as a number and once as text; give it one value")
         if unknown := by_id.keys() - {*ids}:
             raise InputError(
                 f"values has {count_of(len(unknown), 'query')} that the rankings lack, such as "
                 f"{min(unknown)}; their ids are like {', '.join(ids[:3])}. Give values of the same queries"
             )
-        given = [by_id.get(each) for each in ids]
-    elif isinstance(given, pa.Array | pa.ChunkedArray):
-        given = given.to_pylist()
+        target = [by_id.get(each) for each in ids]
+    elif isinstance(target, pa.Array | pa.ChunkedArray):
+        target = target.to_pylist()
     try:
-        if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+        if isinstance(target, str | bytes) or not hasattr(target, "__len__"):
             raise TypeError
-        values = np.array(list(given), np.float64)  # None is NaN
+        values = np.array(list(target), np.float64)  # None is NaN
     except (TypeError, ValueError):
         raise InputTypeError(
-            f"values is a {type(given).__name__}; expected the mean as a number, the value of each query, or "
-            "a mapping of their ids to values"
+            f"values is a {type(target).__name__}; expected the mean as a number, the value of each query, "
+            "or a mapping of their ids to values"
         ) from None
     check_length("values", len(values), rankings.n_queries, "query")
     values[np.isinf(values)] = np.nan

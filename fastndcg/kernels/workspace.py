@@ -14,8 +14,8 @@ from .vectors.sums import COUNTED
 
 if private is None:
 
-    def _itself(given: Any) -> Any:
-        return given
+    def _itself(value: Any) -> Any:
+        return value
 
     def _yes(memory: Any) -> bool:
         return True

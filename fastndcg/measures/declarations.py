@@ -75,7 +75,7 @@ GRADES = {
 }
 
 
-class Own(NamedTuple):
+class ToolMeasure(NamedTuple):
     """A measure that a tool has. Made by `has`."""
 
     measure: str  # our name
@@ -85,7 +85,7 @@ class Own(NamedTuple):
     cut: bool | None = None  # True, False: only with, or without, a cutoff
 
 
-def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: Any) -> Own:
+def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: Any) -> ToolMeasure:
     """Declare that a tool has this measure, with these parameters; other parameters have their defaults.
 
     `choices` may also name fields of `Rule`, which then hold for this measure alone: ties, rounding, ...
@@ -101,10 +101,10 @@ def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: A
     fields_of = _CHANGEABLE - {"rounding"} if measure == "IPrec" else _CHANGEABLE  # a parameter of its own
     changed = {name: value for name, value in choices.items() if name in fields_of}
     more = {name: value for name, value in choices.items() if name not in changed}
-    return Own(measure, called, tuple(sorted(changed.items())), _canonical(measure, more), cut)
+    return ToolMeasure(measure, called, tuple(sorted(changed.items())), _canonical(measure, more), cut)
 
 
-def have(rows: str, **choices: Any) -> tuple[Own, ...]:
+def have(rows: str, **choices: Any) -> tuple[ToolMeasure, ...]:
     """Several measures that share choices, as in `have("R Recall, RR MRR", empty="skip")`."""
     return tuple(has(*row.split(), **choices) for row in rows.split(", "))
 
@@ -150,7 +150,7 @@ class Rule:
     tool: str = ""  # its name and the version that was run or read
     source: str = ""  # the files of the tool's code, or the paper
     caveats: tuple[str, ...] = ()
-    others: tuple[Own, ...] = ()
+    others: tuple[ToolMeasure, ...] = ()
 
     @property
     def names_of_measures(self) -> tuple[str, ...]:
@@ -180,10 +180,10 @@ class Rule:
         known = {parameter.name for parameter in DEFINITIONS[self.of or ""].parameters}
         if self.rel is None and self.of != "nDCG":
             known -= {"rel"}
-        mine = {name: getattr(self, name) for name in _OF_MEASURE if name in known}
+        parameters = {name: getattr(self, name) for name in _OF_MEASURE if name in known}
         if "ties" in known:
-            mine["ties"] = self.measure_ties
-        return mine | dict(self.more)  # type: ignore[return-value]
+            parameters["ties"] = self.measure_ties
+        return parameters | dict(self.more)  # type: ignore[return-value]
 
     @property
     def needs_ids(self) -> bool:

@@ -322,10 +322,10 @@ def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
     if "dcg" in read:
         dcg = choice("log2", "exp-log2")("dcg", read.pop("dcg"))
         gain = "exp2" if dcg == "exp-log2" else "linear"
-        given = read.setdefault("gain", gain)
-        if not isinstance(given, str) or given != gain:
+        other = read.setdefault("gain", gain)
+        if not isinstance(other, str) or other != gain:
             raise MeasureError(
-                f"dcg={dcg!r} and gain={given!r} are both given, but dcg is ir_measures' name for the gain; "
+                f"dcg={dcg!r} and gain={other!r} are both given, but dcg is ir_measures' name for the gain; "
                 "give one of them"
             )
     if "gains" in read:

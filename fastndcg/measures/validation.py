@@ -101,8 +101,8 @@ class Function:
 def show_number(value: float) -> str:
     if isinstance(value, int):
         return str(value)
-    whole = math.isfinite(value) and value == int(value) and abs(value) < 2**53
-    return str(int(value)) if whole else repr(value)
+    is_whole = math.isfinite(value) and value == int(value) and abs(value) < 2**53
+    return str(int(value)) if is_whole else repr(value)
 
 
 def show_value(value: object) -> str:

@@ -138,8 +138,8 @@ class NoGainError(Exception):
         self.grade, self.what, self.why = grade, what, why
 
     def in_rankings(self, rankings: Rankings) -> InputError:
-        there = rankings.relevance == self.grade
-        rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
+        matches = rankings.relevance == self.grade
+        rows = np.flatnonzero(matches if rankings.is_judged is None else matches & rankings.is_judged)
         at = rankings._blame.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
         return InputError(f"{self.what}{at}{self.why}")
 

@@ -74,14 +74,14 @@ def score(
     tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
     name = _DRIVERS[coding.levels]
-    whole = _size(tables, coding, rankings, 0, rankings.n_queries)
+    work = _size(tables, coding, rankings, 0, rankings.n_queries)
     n_threads = 1 if threads is None and rankings.n_docs < _LEAST_FOR_THREADS else threads_of(threads)
     with Task("Scoring") if rankings.n_docs >= _LEAST_FOR_THREADS else nullcontext() as task:
         for first, last in _runs(rankings, coding, n_threads, sizes):
             documents = _documents(rankings, coding, first, last)
             arguments = (_chunks(rankings, first, last, n_threads, sizes), documents, tables, out)
             size = _size(tables, coding, rankings, first, last)
-            serial = dispatch.compiled_driver(name, size, arguments, job=whole)
+            serial = dispatch.compiled_driver(name, size, arguments, job=work)
             if serial is None:
                 dispatch.run_plain(name, *arguments)
             elif n_threads == 1:

@@ -69,8 +69,8 @@ def _values_at_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, th
                 at_cutoffs = tuple(measures[row] @ cutoff for cutoff in some for row in rows)
                 found = values(at_cutoffs, rankings, threads).reshape(len(some), len(rows), -1)
                 for cutoff, each in zip(some, found, strict=True):
-                    there = own == cutoff
-                    out[np.ix_(rows, there)] = each[:, there]
+                    selected = own == cutoff
+                    out[np.ix_(rows, selected)] = each[:, selected]
     return out
 
 

@@ -119,20 +119,20 @@ class _Context(CPUContext):
     def _at(self, builder: Any, kind: Any, array: Any, places: Any, index: Any) -> Any:
         """The address of an element, or of the first of a part."""
         is_tuple = isinstance(index.type, ir.ArrayType | ir.LiteralStructType)
-        given = cgutils.unpack_tuple(builder, index) if is_tuple else [index]
-        given = [self.cast(builder, each, its, types.intp) for each, its in zip(given, places, strict=True)]
+        indices = cgutils.unpack_tuple(builder, index) if is_tuple else [index]
+        indices = [self.cast(builder, *each, types.intp) for each in zip(indices, places, strict=True)]
         data = builder.extract_value(array, 4)
         if kind.layout != "C":
             offset = None
-            for axis, each in enumerate(given):
+            for axis, each in enumerate(indices):
                 more = builder.mul(each, builder.extract_value(array, [6, axis]))
                 offset = more if offset is None else builder.add(offset, more)
             return cgutils.pointer_add(builder, data, offset)
-        offset = given[0]
+        offset = indices[0]
         for axis in range(1, kind.ndim):
             offset = builder.mul(offset, builder.extract_value(array, [5, axis]))
-            if axis < len(given):
-                offset = builder.add(offset, given[axis])
+            if axis < len(indices):
+                offset = builder.add(offset, indices[axis])
         return builder.gep(data, [offset], inbounds=True)
 
     def _element(self, sig: Any, places: Any, builder: Any, arguments: Any, *_: Any) -> Any:
@@ -292,13 +292,13 @@ def _field(context: Any, builder: Any, reference: Reference, address: Any, name:
 
 
 @intrinsic
-def reference(typing: Any, given: Any) -> Any:
+def reference(typing: Any, value: Any) -> Any:
     """The address of a tuple, which is kept until the function returns."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return cgutils.alloca_once_value(builder, arguments[0])
 
-    return Reference(given)(given), generate
+    return Reference(value)(value), generate
 
 
 @intrinsic
@@ -308,12 +308,10 @@ def empty(typing: Any, shape: Any, dtype: Any) -> Any:
     made = types.Array(dtype.dtype, axes, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        given, kinds = [arguments[0]], [shape]
+        sizes, kinds = [arguments[0]], [shape]
         if isinstance(shape, types.BaseTuple):
-            given, kinds = cgutils.unpack_tuple(builder, arguments[0]), shape.types
-        lengths = [
-            context.cast(builder, each, kind, types.intp) for each, kind in zip(given, kinds, strict=True)
-        ]
+            sizes, kinds = cgutils.unpack_tuple(builder, arguments[0]), shape.types
+        lengths = [context.cast(builder, *each, types.intp) for each in zip(sizes, kinds, strict=True)]
         itemsize = context.get_abi_sizeof(context.get_data_type(made.dtype))
         strides = [context.get_constant(types.intp, itemsize)]
         for length in reversed(lengths):
