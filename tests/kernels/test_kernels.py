@@ -45,6 +45,16 @@ class Guarded:
         assert (self.whole[-_GUARD:] == UNTOUCHED).all()
 
 
+def fill_both(block, plain, arguments, *targets):
+    """What a block and its plain function return, and what each writes to targets of a shape and dtype."""
+    guarded = [Guarded(*target) for target in targets]
+    expected = [np.full(shape, UNTOUCHED, dtype) for shape, dtype in targets]
+    returned = block(*arguments, *(each.part for each in guarded)), plain(*arguments, *expected)
+    for each in guarded:
+        each.check()
+    return returned, [each.part for each in guarded], expected
+
+
 def lowest(dtype):
     return dtype(-np.inf) if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
 
@@ -89,23 +99,20 @@ def test_bounds_of_queries_side_by_side(dtype):
     some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
         batch = some[first : first + SIDE_BY_SIDE]
-        greatest, same = Guarded((SIDE_BY_SIDE, BINS), dtype), np.empty((SIDE_BY_SIDE, BINS), dtype)
         together, starts, stops = end_to_end(batch)
-        same[:] = greatest.part
-        call_fill(together, starts, starts + BINS - 1, greatest.part)  # too few
-        np.testing.assert_array_equal(greatest.part, same)
-        call_fill(together, starts, stops, greatest.part)
-        selection.plain_greatest_by_bin(together, starts, stops, same)
-        np.testing.assert_array_equal(greatest.part, same)
-        greatest.check()
+        target = (SIDE_BY_SIDE, BINS), dtype
+        for ends in (starts + BINS - 1, stops):  # too few documents, and enough
+            _, (greatest,), (same,) = fill_both(
+                call_fill, selection.plain_greatest_by_bin, (together, starts, ends), target
+            )
+            np.testing.assert_array_equal(greatest, same)
         for depth in range(1, BINS + 1):
-            limits, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
-            call_bound(greatest.part, depth, limits.part)
-            selection.plain_bounds_of_top(same, depth, expected)
-            np.testing.assert_array_equal(limits.part, expected)
-            limits.check()
+            _, (limits,), (expected,) = fill_both(
+                call_bound, selection.plain_bounds_of_top, (greatest, depth), (SIDE_BY_SIDE, dtype)
+            )
+            np.testing.assert_array_equal(limits, expected)
             for lane, scores in enumerate(batch):
-                assert (scores >= limits.part[lane]).sum() >= depth
+                assert (scores >= limits[lane]).sum() >= depth
 
 
 def ranked_side_by_side(call, dtype, batch, rows, *, check):
@@ -196,14 +203,12 @@ def test_keep_from(block, dtype):
     for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (lowest(dtype), np.median(scores).astype(dtype), scores.max()):
             n = len(scores) + LANES
-            kept, kept_codes = Guarded(n, dtype), Guarded(n, np.uint32)
-            count = call(scores, codes, bound, kept.part, kept_codes.part)
-            same, same_codes = np.empty(n, dtype), np.empty(n, np.uint32)
-            assert count == selection.plain_keep_from(scores, codes, bound, same, same_codes)
-            np.testing.assert_array_equal(kept.part[:count], same[:count])
-            np.testing.assert_array_equal(kept_codes.part[:count], same_codes[:count])
-            kept.check()
-            kept_codes.check()
+            (count, same), kept, expected = fill_both(
+                call, selection.plain_keep_from, (scores, codes, bound), (n, dtype), (n, np.uint32)
+            )
+            assert count == same
+            for one, other in zip(kept, expected, strict=True):
+                np.testing.assert_array_equal(one[:count], other[:count])
 
 
 @pytest.mark.usefixtures("_both_ways")
@@ -218,20 +223,16 @@ def test_keep_from_lanes(dtype):
         codes = np.concatenate([its_codes for _, its_codes in batch])
         bounds = np.array([np.sort(each)[len(each) // 3] if len(each) else 0 for each, _ in batch], dtype)
         size = int((stops - starts).max()) + LANES
-        kept, kept_codes = (Guarded((SIDE_BY_SIDE, size), kind) for kind in (dtype, np.uint32))
-        same, same_codes = np.empty((SIDE_BY_SIDE, size), dtype), np.empty((SIDE_BY_SIDE, size), np.uint32)
-        counts, expected = np.full((2, SIDE_BY_SIDE), -7)
-        call(scores, codes, starts, stops, bounds, kept.part, kept_codes.part, counts)
-        selection.plain_keep_from_lanes(scores, codes, starts, stops, bounds, same, same_codes, expected)
-        np.testing.assert_array_equal(counts, expected)
-        for lane, count in enumerate(counts):
-            assert (count == -7) == (stops[lane] - starts[lane] < LANES)
-            np.testing.assert_array_equal(kept.part[lane, : max(count, 0)], same[lane, : max(count, 0)])
-            np.testing.assert_array_equal(
-                kept_codes.part[lane, : max(count, 0)], same_codes[lane, : max(count, 0)]
-            )
-        kept.check()
-        kept_codes.check()
+        targets = ((SIDE_BY_SIDE, size), dtype), ((SIDE_BY_SIDE, size), np.uint32), (SIDE_BY_SIDE, np.int64)
+        _, (*kept, counts), (*expected, same) = fill_both(
+            call, selection.plain_keep_from_lanes, (scores, codes, starts, stops, bounds), *targets
+        )
+        np.testing.assert_array_equal(counts, same)
+        for lane, n in enumerate(stops - starts):
+            assert n >= LANES or counts[lane] == UNTOUCHED
+            for one, other in zip(kept, expected, strict=True):
+                count = counts[lane] if n >= LANES else 0
+                np.testing.assert_array_equal(one[lane, :count], other[lane, :count])
 
 
 def ranked_by(call, dtype, others, *, check):
@@ -278,13 +279,9 @@ def test_counts_of_scores_ahead(dtype):
     call_ahead, call_among = through(ranking.count_ahead), through(ranking.count_among)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= 2 * LANES)):
         own = np.resize(scores[:37], 2 * LANES)
-        firsts, sizes = Guarded(2 * LANES, np.uint32), Guarded(2 * LANES, np.uint32)
-        same = np.empty(2 * LANES, np.uint32), np.empty(2 * LANES, np.uint32)
-        call_among(scores, own, firsts.part, sizes.part)
-        ranking.plain_count_among(scores, own, *same)
-        np.testing.assert_array_equal((firsts.part, sizes.part), same)
-        firsts.check()
-        sizes.check()
+        target = 2 * LANES, np.uint32
+        _, found, same = fill_both(call_among, ranking.plain_count_among, (scores, own), target, target)
+        np.testing.assert_array_equal(found, same)
         blocks = len(scores) // LANES
         for score in own[:5]:
             assert call_ahead(scores, blocks, score) == ranking.plain_count_ahead(scores, blocks, score)
@@ -295,13 +292,11 @@ def test_keys_fall_with_scores(dtype):
     call = through(sorting.falling_keys)
     for some, _ in lists(dtype, (0, 1, 20, 300)):
         scores = np.append(some, np.array([0.0, -0.0, 3.0, -7.0], dtype))
-        keys, expected = Guarded(len(scores), np.uint64), np.empty(len(scores), np.uint64)
-        call(scores, len(scores), keys.part)
-        sorting.plain_falling_keys(scores, len(scores), expected)
-        ours, plain = (np.unique(each, return_inverse=True)[1] for each in (keys.part, expected))
+        n = len(scores)
+        _, keys, expected = fill_both(call, sorting.plain_falling_keys, (scores, n), (n, np.uint64))
+        ours, plain = (np.unique(each, return_inverse=True)[1] for (each,) in (keys, expected))
         np.testing.assert_array_equal(ours, plain)
         np.testing.assert_array_equal(ours, np.unique(-scores.astype(float), return_inverse=True)[1])
-        keys.check()
 
 
 @pytest.mark.usefixtures("_both_ways")
@@ -320,11 +315,12 @@ def test_codes():
             counts.check()
         kept = codes.astype(np.uint32)
         for least in (0, 2, 9):
-            rows, expected = Guarded(len(kept) + LANES, np.uint32), np.empty(len(kept) + LANES, np.uint32)
-            n = call_find(kept, least, rows.part)
-            assert n == selection.plain_find_from(kept, least, expected)
-            np.testing.assert_array_equal(rows.part[:n], expected[:n])
-            rows.check()
+            target = len(kept) + LANES, np.uint32
+            (n, same), (rows,), (expected,) = fill_both(
+                call_find, selection.plain_find_from, (kept, least), target
+            )
+            assert n == same
+            np.testing.assert_array_equal(rows[:n], expected[:n])
 
 
 def test_ideals_of_queries_side_by_side():
@@ -334,15 +330,14 @@ def test_ideals_of_queries_side_by_side():
     for turn in range(200):
         counts = random.integers(0, [2, 5, 30][turn % 3], (5, SIDE_BY_SIDE))
         depth, levels, left_out = int(random.integers(0, 60)), int(random.integers(0, 6)), turn % 7 - 2
-        ideals, lengths = Guarded((depth, SIDE_BY_SIDE), np.float64), Guarded(SIDE_BY_SIDE, np.int64)
-        call_fill(counts, falling, gains, levels, left_out, depth, ideals.part, lengths.part)
-        same, same_lengths = np.empty((depth, SIDE_BY_SIDE)), np.empty(SIDE_BY_SIDE, np.int64)
-        sums.plain_fill_ideals(counts, falling, gains, levels, left_out, depth, same, same_lengths)
-        np.testing.assert_array_equal(lengths.part, same_lengths)
-        for lane, length in enumerate(same_lengths):
-            np.testing.assert_array_equal(ideals.part[:length, lane], same[:length, lane])
-        ideals.check()
-        lengths.check()
+        targets = ((depth, SIDE_BY_SIDE), np.float64), (SIDE_BY_SIDE, np.int64)
+        arguments = counts, falling, gains, levels, left_out, depth
+        _, (ideals, lengths), (same, expected) = fill_both(
+            call_fill, sums.plain_fill_ideals, arguments, *targets
+        )
+        np.testing.assert_array_equal(lengths, expected)
+        for lane, length in enumerate(expected):
+            np.testing.assert_array_equal(ideals[:length, lane], same[:length, lane])
 
 
 def test_rows_of_queries_side_by_side():
