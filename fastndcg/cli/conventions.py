@@ -170,8 +170,10 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
 
 def _cell(value: object) -> str:
     """A value in a table whose numbers are compared column by column: 6 decimals, and none of nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if not isinstance(value, float):
-        return "yes" if value is True else "" if value is None else str(value)
+        return "" if value is None else str(value)
     if value == 0:
         return "0"
     return f"{value:.0e}" if abs(value) < 5e-7 else f"{value:.6f}"

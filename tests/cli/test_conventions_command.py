@@ -105,6 +105,9 @@ def test_a_long_list_of_equal_conventions_makes_no_other_line_long():
     starts = header.index("equals")
     assert header.split()[-1] == "equals" and any(len(line) > starts for line in lines)
     assert max(len(line[:starts].rstrip()) for line in lines) < 120
+    mean = facts(f"{ALL} -m AP@5 -n trec_eval")[0]["value"]
+    matched = run(f"{ALL} -m AP@5 --match {mean:.4f}").stdout.partition("\n\n")[0].splitlines()
+    assert {line[matched[0].index("matches") :].split()[0] for line in matched[1:]} == {"yes", "no"}
     equal = {name for line in lines for name in line[starts:].split(", ")}
     expected = {name for row in facts(f"{ALL} -m AP@5 --match 0.5") for name in row["equals"].split(", ")}
     assert equal - {""} == expected - {""}
