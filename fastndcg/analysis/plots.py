@@ -137,7 +137,7 @@ def effects(comparison: Result, measure: object = None) -> Chart:
 
 
 def _comparison(given: Any) -> Any:
-    return by_name(given, "a Comparison, as compare returns it", "pair")["system"]
+    return theme.check_result("comparison", given, "a Comparison, as compare returns it", "pair")
 
 
 def ties(systems: Result | Mapping[str, Result]) -> Chart:
@@ -220,7 +220,7 @@ def contributions(explanation: Result, ranks: int = 50, unit: Literal["share", "
     >>> chart = plot.contributions(explain(Rankings.from_lists([[3, 0, 2]]), "nDCG@2", query=0))
     """
     check_choice("unit", unit, ("share", "gain"))
-    of = by_name(explanation, "an Explanation, as explain returns it", "is_empty")["system"]
+    of = theme.check_result("explanation", explanation, "an Explanation, as explain returns it", "is_empty")
     measure, factor = of.measure, 1.0
     if unit == "gain":
         divided = math.isfinite(of.ideal) and measure.params.get("floor", "zero") == "zero"

@@ -95,19 +95,22 @@ def title_of(text: str) -> str:
     return str(text_of(text)).replace("\\", "\N{SET MINUS}")
 
 
-def by_name(systems: Any, expected: str, attribute: str = "", longest: int = 60) -> dict[str, Any]:
-    """Results by the names of their systems, as they are shown; one without a name is called "system".
+def check_result(name: str, given: Any, expected: str, attribute: str) -> Any:
+    """Raise `InputTypeError` for an argument without the attribute that an `expected` result has."""
+    if not hasattr(given, attribute):
+        raise InputTypeError(f"{name} is a {type(given).__name__}; expected {expected}")
+    return given
 
-    Raises `InputTypeError` for one without the attribute that `expected` results have.
-    """
+
+def by_name(systems: Any, expected: str, attribute: str = "__class__", longest: int = 60) -> dict[str, Any]:
+    """Results by the names of their systems, as they are shown; one without a name is called "system"."""
     named = systems if isinstance(systems, Mapping) else {"system": systems}
     if not named:
         raise InputError(
             f'no system is given; expected a mapping of names to {expected}, as in {{"bm25": ...}}'
         )
     for name, each in named.items():
-        if not hasattr(each, attribute or "__class__"):
-            raise InputTypeError(f'"{name}" is a {type(each).__name__}; expected {expected}')
+        check_result(f'"{name}"', each, expected, attribute)
     labels = labels_of(((str(name),) for name in named), longest)
     if len(labels) < len(named):
         raise InputError(f"two systems have the same name as text: {', '.join(map(repr, named))}; rename one")

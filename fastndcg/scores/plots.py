@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastndcg.charts import marks, theme
-from fastndcg.charts.theme import Rows, altair, chart_of
+from fastndcg.charts.theme import Rows, altair, by_name, chart_of
 from fastndcg.common.lazy import pa
 from fastndcg.common.table import labels_of, name_of
 from fastndcg.errors import ColumnError, InputError, MeasureError, count_of
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _GROUPS = 40  # slices that are drawn at most
 _MOST, _SQUARES = 5_000, 40  # points that are drawn one by one; squares along each side of a chart of more
 
-_by_name = partial(theme.by_name, expected="Scores, as evaluate returns them", attribute="summary")
+_SCORES = "Scores, as evaluate returns them", "summary"
 
 
 class ScoresPlots:
@@ -82,7 +81,7 @@ def cutoffs(
     if asked.definition.cut != "rank":
         raise MeasureError(f"{asked} has no cutoff, so that it has no curve over cutoffs; take nDCG")
     rows: Rows = []
-    for name, scores in _by_name(systems).items():
+    for name, scores in by_name(systems, *_SCORES).items():
         found = zip(scores, scores.summary(confidence).rows, strict=True)
         at = {known.cutoff: row for known, row in found if known.cutoff and asked @ known.cutoff == known}
         if len(at) < 2:
@@ -140,7 +139,7 @@ def slices(
     >>> rankings = Rankings.from_lists([[1, 0], [0, 1], [1]], queries={"country": ["de", "fr", "de"]})
     >>> chart = plot.slices(evaluate(rankings, "RR"), "RR", by="country")
     """
-    asked, named, columns = as_measure(measure), _by_name(systems), column_names(by)
+    asked, named, columns = as_measure(measure), by_name(systems, *_SCORES), column_names(by)
     rows: Rows = []
     sizes: Counter[tuple[str, ...]] = Counter()
     for name, scores in named.items():
@@ -194,7 +193,7 @@ def distribution(systems: Result | Mapping[str, Result], measure: object, bins: 
     >>> from fastndcg import Rankings, evaluate, plot
     >>> chart = plot.distribution(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "nDCG@2"), "nDCG@2")
     """
-    asked, named = as_measure(measure), _by_name(systems)
+    asked, named = as_measure(measure), by_name(systems, *_SCORES)
     values = {name: scores[asked] for name, scores in named.items()}
     defined = {name: each[~np.isnan(each)] for name, each in values.items()}
     every = np.concatenate(list(defined.values()))
@@ -258,7 +257,7 @@ def against(scores: Result, measure: object, column: str) -> Chart:
         The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both
         numbers.
     """
-    (of,), asked = _by_name(scores).values(), as_measure(measure)
+    of, asked = theme.check_result("scores", scores, *_SCORES), as_measure(measure)
     check_kept([column], of.queries.column_names)
     try:
         online = of.queries[column].cast(pa.float64()).to_numpy().astype(np.float64)  # NaN for null

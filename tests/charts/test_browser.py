@@ -136,4 +136,8 @@ if __name__ == "__main__":
         chromium = Browser(Path(folder) / "profile")
         rows = layout(chromium, written(Path(folder)))
         chromium.close()
-    BASELINE.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = (
+        f'"{width}": [\n' + ",\n".join(json.dumps(row, ensure_ascii=False) for row in of_width) + "\n]"
+        for width, of_width in rows.items()
+    )
+    BASELINE.write_text("{" + ", ".join(lines) + "}\n", encoding="utf-8")
