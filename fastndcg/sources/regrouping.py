@@ -39,16 +39,16 @@ class Groups:
     read again.
     """
 
-    def __init__(self, opened: Dataset, *, is_gone: bool = False) -> None:
-        self._opened, self._is_gone = opened, is_gone
+    def __init__(self, dataset: Dataset, *, is_gone: bool = False) -> None:
+        self._dataset, self._is_gone = dataset, is_gone
         self._last: pa.Scalar | None = None
         self._seen = SeenKeys()
 
     def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
         """Ids and offsets of the queries of a table, and whether the first continues the table before."""
-        opened = self._opened
-        with naming(opened.paths):
-            grouped = grouped_rows(table, opened.columns, first_row + opened.first_row)
+        dataset = self._dataset
+        with naming(dataset.paths):
+            grouped = grouped_rows(table, dataset.columns, first_row + dataset.first_row)
         ids, offsets = grouped.query_ids, grouped.offsets
         if grouped.rows is not None:
             row = int(np.argmax(np.diff(grouped.rows) != 1)) + 1
@@ -63,15 +63,15 @@ class Groups:
 
     def refuse(self, ids: pa.Array, row: int) -> InputError:
         """The error for a query whose rows are not contiguous."""
-        columns, name = self._opened.columns, ids[0].as_py()
+        columns, name = self._dataset.columns, ids[0].as_py()
         shown = f'"{name}"' if isinstance(name, str) else str(name)
         try:
-            with naming(self._opened.paths):
-                if is_list(self._opened.types[columns.relevance]):
+            with naming(self._dataset.paths):
+                if is_list(self._dataset.types[columns.relevance]):
                     raise several_rows_of_lists(ids[0], columns)
                 instead = f"{ANEW}," if self._is_gone else "pass grouped=None"
                 raise (InputError if self._is_gone else NotGroupedError)(
-                    f"query {shown} returns at row {row + self._opened.first_row} after other queries, "
+                    f"query {shown} returns at row {row + self._dataset.first_row} after other queries, "
                     f'so rows are not grouped by "{columns.query}"; '
                     f"sort them by it, or {instead} to have them regrouped on disk"
                 )

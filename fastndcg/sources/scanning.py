@@ -46,7 +46,7 @@ class FileStream(RankingsStream):
 
     def __init__(
         self,
-        opened: Dataset,
+        dataset: Dataset,
         *,
         threads: int,
         grouped: bool | None = None,
@@ -59,18 +59,18 @@ class FileStream(RankingsStream):
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
         self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least
-        self._opened, self.columns = opened, opened.columns
+        self._dataset, self.columns = dataset, dataset.columns
         self._progress = progress
-        self._decoders = min(opened.decoders, threads)
+        self._decoders = min(dataset.decoders, threads)
         # scoring with several threads on cores that also decode was a third slower than with one thread
         self._scoring_threads = max(1, pa.cpu_count() - threads)
-        with naming(self._opened.paths):
-            self.n_rows, self._per_row = opened.size()
+        with naming(self._dataset.paths):
+            self.n_rows, self._per_row = dataset.size()
         self._known_grouped = self._is_lists
         self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
 
     def __repr__(self) -> str:
-        files, about = self._opened.n_files, "" if self._opened.is_exact else "about "
+        files, about = self._dataset.n_files, "" if self._dataset.is_exact else "about "
         return f"{type(self).__name__}({files} file{'s' if files > 1 else ''}, {about}{self.n_rows:,} rows)"
 
     @property
@@ -86,11 +86,11 @@ class FileStream(RankingsStream):
 
     def _read(self) -> Rankings:
         """All rankings at once."""
-        return self._opened.read(self._progress)
+        return self._dataset.read(self._progress)
 
     def _nothing(self) -> Rankings:
         """Rankings without queries, with the columns of this stream."""
-        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._opened.types.items()))))
+        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._dataset.types.items()))))
 
     # ---- rows grouped by query ----
 
@@ -123,12 +123,12 @@ class FileStream(RankingsStream):
     @property
     def _fits(self) -> bool:
         """Whether all rows, in any order, fit into memory at once."""
-        is_known = self._opened.is_exact and not self.grouped
+        is_known = self._dataset.is_exact and not self.grouped
         return is_known and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory
 
     @property
     def _is_lists(self) -> bool:
-        return is_list(self._opened.types[self.columns.relevance])
+        return is_list(self._dataset.types[self.columns.relevance])
 
     def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
         groups = None if self.columns.query is None else self._groups(is_begun=True)
@@ -161,7 +161,7 @@ class FileStream(RankingsStream):
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
             rows = pa.concat_tables([*begun, table], promote_options="default")
-            is_end = self._opened.is_exact and done == self.n_rows
+            is_end = self._dataset.is_exact and done == self.n_rows
             end = len(ids) if is_end else len(ids) - 1
             if end:
                 queries = Grouped(ids[:end], offsets[: end + 1])
@@ -181,7 +181,7 @@ class FileStream(RankingsStream):
         if not (self.grouped or self._known_grouped or self._fits):
             groups = self._groups()
             try:
-                if not self._opened.can_be_read_again:
+                if not self._dataset.can_be_read_again:
                     self._look()
                     return True
                 with closing(self._tables(self.columns.id_columns)) as tables:
@@ -217,10 +217,10 @@ class FileStream(RankingsStream):
                 if not len(table):
                     continue
                 for name in self.columns.keep:  # whose codes may have been narrower
-                    place, kind = table.column_names.index(name), self._opened.types[name]
+                    place, kind = table.column_names.index(name), self._dataset.types[name]
                     table = table.set_column(place, name, table[name].cast(kind))
-                with naming(self._opened.paths):
-                    grouped = grouped_rows(table, self.columns, rows + self._opened.first_row)
+                with naming(self._dataset.paths):
+                    grouped = grouped_rows(table, self.columns, rows + self._dataset.first_row)
                 yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
@@ -231,9 +231,9 @@ class FileStream(RankingsStream):
         try:
             return self._rankings(table, rows, grouped)
         except InputError:
-            if not self._opened.can_be_read_again:
+            if not self._dataset.can_be_read_again:
                 raise
-            with closing(self._tables(list(self._opened.types))) as tables:
+            with closing(self._tables(list(self._dataset.types))) as tables:
                 for first_row, beginning in tables:
                     if len(beginning):
                         self._rankings(beginning, first_row)
@@ -245,7 +245,7 @@ class FileStream(RankingsStream):
         """
         held: list[pa.Table] = []
         size = done = 0
-        for first_row, table in () if self._opened.is_exact and self.n_rows else tables:
+        for first_row, table in () if self._dataset.is_exact and self.n_rows else tables:
             if len(table):
                 held.append(table)
                 done, size = first_row + len(table), size + table.nbytes
@@ -253,7 +253,7 @@ class FileStream(RankingsStream):
             if size > self._in_memory and size + done * _ORDERING > self._memory:
                 self.n_rows = max(self.n_rows, _MORE * done)
                 return held, False
-        return held, not self._opened.is_exact or not self.n_rows
+        return held, not self._dataset.is_exact or not self.n_rows
 
     def _set_aside(self, tables: Iterator[tuple[Any, pa.Table]], n_parts: int) -> tuple[Spill, int]:
         """Write rows to disk, in parts by hash of the query that fit into memory; returns these. Tables come
@@ -264,8 +264,8 @@ class FileStream(RankingsStream):
             spill = stack.enter_context(Spill(n_parts, int(self._per_row + 8) * self.n_rows))
             for numbers, table in tables:
                 if len(table):
-                    with naming(self._opened.paths):
-                        ids = checked_ids(table, self.columns, numbers + self._opened.first_row)
+                    with naming(self._dataset.paths):
+                        ids = checked_ids(table, self.columns, numbers + self._dataset.first_row)
                     spill.add(table, ids, numbers)
                 done += len(table)
                 self._tell(done // 2)
@@ -284,13 +284,13 @@ class FileStream(RankingsStream):
     def _rows(self) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of all columns, as `_tables`: those that a look has begun, or anew."""
         begun, self._begun = self._begun, None
-        return begun or self._tables(list(self._opened.types))
+        return begun or self._tables(list(self._dataset.types))
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
         in_flight = self._decoders + 4
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
-        readers, done = self._opened.readers(names, most), 0
+        readers, done = self._dataset.readers(names, most), 0
 
         def number(table: pa.Table) -> tuple[int, pa.Table]:
             nonlocal done
@@ -304,10 +304,10 @@ class FileStream(RankingsStream):
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
     ) -> Rankings:
-        numbers = numbers + self._opened.first_row
-        with naming(self._opened.paths), dispatch.part_of(self.n_rows, len(table)):
+        numbers = numbers + self._dataset.first_row
+        with naming(self._dataset.paths), dispatch.part_of(self.n_rows, len(table)):
             fields = fields_of_table(
-                table, self.columns, to_decode=self._opened.encoded, numbers=numbers, grouped=grouped
+                table, self.columns, to_decode=self._dataset.encoded, numbers=numbers, grouped=grouped
             )
         return Rankings._of(**fields)
 
@@ -318,7 +318,7 @@ class FileStream(RankingsStream):
             advance(done, self.n_rows)
 
     def _groups(self, *, is_begun: bool = False) -> Groups:
-        return Groups(self._opened, is_gone=is_begun and not self._opened.can_be_read_again)
+        return Groups(self._dataset, is_gone=is_begun and not self._dataset.can_be_read_again)
 
 
 def _after(

@@ -36,16 +36,16 @@ class Stored(NamedTuple):
     signatures: dict[str, Any]  # by measure, or by run and measure; empty where they are not known
 
 
-def find_stored(opened: Dataset, roles: Roles) -> Stored | None:
+def find_stored(dataset: Dataset, roles: Roles) -> Stored | None:
     """The files as results if the last columns of the first file are measures; otherwise None.
 
     A file with a column of grades and one of scores, by given or usual names, holds predictions.
     """
-    measures = _measures_of(opened.schema, roles, in_text=opened.format.in_text)
+    measures = _measures_of(dataset.schema, roles, in_text=dataset.format.in_text)
     if not measures:
         return None
-    signatures = stored_signatures(opened.schema.metadata) if len(opened.paths) == 1 else {}
-    return Stored(str(opened.paths[0]), measures, partial(_read, opened, len(measures)), signatures)
+    signatures = stored_signatures(dataset.schema.metadata) if len(dataset.paths) == 1 else {}
+    return Stored(str(dataset.paths[0]), measures, partial(_read, dataset, len(measures)), signatures)
 
 
 def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
@@ -111,19 +111,19 @@ def _still_true(scores: Scores, signatures: Any) -> dict[str, str]:
 # ---- files ----
 
 
-def _read(opened: Dataset, n_measures: int) -> pa.Table:
+def _read(dataset: Dataset, n_measures: int) -> pa.Table:
     """All columns: the last ones as numbers with NaN for empty, ids as written, the others as inferred."""
-    names = opened.names
+    names = dataset.names
     numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
     ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]
-    table = replace(opened, text=TextTypes(numbers, ids)).table(names)
+    table = replace(dataset, text=TextTypes(numbers, ids)).table(names)
     for place, name in enumerate(names):
         column = table[name]
-        if opened.format.in_text and name in ids:
+        if dataset.format.in_text and name in ids:
             column = integers_if_written_so(column)
-        elif not pa.types.is_dictionary(opened.type_of(name)):
+        elif not pa.types.is_dictionary(dataset.type_of(name)):
             column = decode(column)
-        if opened.format.in_text and name in numbers:
+        if dataset.format.in_text and name in numbers:
             column = pc.fill_null(column.cast(pa.float64()), math.nan)
         table = table.set_column(place, name, column)
     return table

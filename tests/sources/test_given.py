@@ -214,49 +214,6 @@ def test_columns_are_named_for_tables_alone():
         fn.evaluate("nowhere.parquet", "RR")
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-@pytest.mark.parametrize(
-    "ending", ["jsonl", "feather", "arrows", "parquet", "csv", "views.arrows", "views.parquet"]
-)
-def test_a_stream_of_every_format_has_the_bits_of_what_is_read_whole(tmp_path, ending, shuffled):
-    import json
-
-    import pyarrow.csv as pa_csv
-    import pyarrow.feather as pa_feather
-    import pyarrow.parquet as pq
-
-    from fastndcg.sources.inputs import open_tables
-    from fastndcg.sources.scanning import FileStream
-
-    rng = np.random.default_rng(0)
-    qid = np.repeat(np.arange(3000), 7)
-    order = rng.permutation(len(qid)) if shuffled else np.arange(len(qid))
-    ids = pa.array(qid[order])
-    if "views" in ending:  # which not all functions of Arrow know
-        ids = ids.cast(pa.string()).cast(pa.string_view())
-    table = pa.table({"qid": ids, "label": rng.integers(0, 4, len(qid)), "score": rng.random(len(qid))})
-    for part in range(2):
-        rows, path = table.slice(part * 11_000, 11_000), tmp_path / f"{part}.{ending}"
-        if ending == "jsonl":
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows.to_pylist()))
-        elif ending == "feather":
-            pa_feather.write_feather(rows, path, chunksize=1000)
-        elif ending.endswith("arrows"):
-            with pa.ipc.new_stream(path, rows.schema) as file:
-                file.write_table(rows, max_chunksize=700)
-        elif ending == "csv":
-            pa_csv.write_csv(rows, path)
-        else:
-            pq.write_table(rows, path, row_group_size=1000)
-    whole = open_tables([tmp_path], 2).choose(Roles()).read()
-    expected = fn.evaluate(whole, ["nDCG@5", "RR"])
-    stream = FileStream(open_tables([tmp_path], 2).choose(Roles()), threads=2, memory=1 << 20)
-    found = fn.evaluate(stream, ["nDCG@5", "RR"])
-    assert found.values.tobytes() == expected.values.tobytes()
-    assert found.queries.to_pydict() == expected.queries.to_pydict()
-    assert stream.n_rows == len(table)
-
-
 # ---- pipes, which can be read only once ----
 
 

@@ -2,19 +2,17 @@
 
 import io
 import os
-import re
 import warnings
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import InputError, SourceError, read_parquet, scan_parquet
+from fastndcg import SourceError, read_parquet, scan_parquet
 from fastndcg.sources import parquet
 from fastndcg.sources.readers import open_path
 from fastndcg.tables.roles import Roles
@@ -24,7 +22,6 @@ pytestmark = pytest.mark.compiled
 
 DAMAGED = sorted((fuzz.ROOT.parent / "shared" / "faults" / "files").glob("*.parquet"))
 COMPRESSIONS = ["none", "snappy", "zstd", "gzip", "brotli"]
-NUMBERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
 
 
 def rows(n_queries=300, seed=0, *, ids=None, longest=90):
@@ -79,57 +76,6 @@ def test_files_written_in_any_way(tmp_path, compression, version, nullable, dict
     same(tmp_path / "a.parquet", table)
 
 
-@pytest.mark.parametrize("kind", NUMBERS, ids=str)
-@pytest.mark.parametrize("dictionary", [True, False])
-def test_every_integer(tmp_path, kind, dictionary):
-    """Ends of the range too, as ids and as grades; and the form that older files have."""
-    info = np.iinfo(kind.to_pandas_dtype())
-    ids = np.repeat(
-        np.array([info.min, info.min + 1, 7, info.max - 1, info.max], info.dtype),
-        [1400, 1300, 1500, 1200, 1600],
-    )
-    table = pa.table({"qid": ids, "label": ids[::-1] % 100, "score": np.arange(7000.0)})
-    for version in ("1.0", "2.4", "2.6"):
-        path = tmp_path / f"{version}.parquet"
-        pq.write_table(table, path, version=version, use_dictionary=dictionary)
-        same(path, table.cast(pq.read_schema(path)))
-
-
-@pytest.mark.filterwarnings("ignore:.*holds one value")  # codes of no bits are one value
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint16])
-@pytest.mark.parametrize("distinct", [1, 2, 3, 17, 255, 256, 257, 5000])
-def test_every_width_of_codes(tmp_path, kind, distinct):
-    rng = np.random.default_rng(distinct)
-    n = 12_000
-    values = (
-        rng.permutation(distinct)[rng.integers(0, distinct, n)] - distinct // 2 * (kind != np.uint16)
-    ).astype(kind)
-    table = pa.table({"qid": np.arange(n) // 40, "label": np.arange(n) % 3, "score": values})
-    pq.write_table(table, tmp_path / "a.parquet", data_page_size=2000)
-    same(tmp_path / "a.parquet", table)
-
-
-def test_dictionaries_that_overflow(tmp_path):
-    """Pages of codes first, then of values themselves, in one column."""
-    table = rows(3000)
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, dictionary_pagesize_limit=2000, data_page_size=1000)
-    encodings = {pq.ParquetFile(path).metadata.row_group(0).column(place).encodings for place in range(3)}
-    assert any("PLAIN" in found and "RLE_DICTIONARY" in found for found in encodings)
-    same(path, table)
-
-
-def test_types_that_differ_from_file_to_file(tmp_path):
-    tables = [rows(50, ids=pa.int32()), rows(50, ids=pa.int64())]
-    tables[1] = tables[1].set_column(0, "qid", pc.add(tables[1]["qid"], 1000))
-    tables[1] = tables[1].set_column(1, "label", tables[1]["label"].cast(pa.int64()))
-    for place, table in enumerate(tables):
-        pq.write_table(table, tmp_path / f"{place}.parquet")
-    joined = [table.set_column(0, "qid", table["qid"].cast(pa.int64())) for table in tables]
-    joined = [table.set_column(1, "label", table["label"].cast(pa.int64())) for table in joined]
-    same(tmp_path, pa.concat_tables(joined))
-
-
 @given(
     st.integers(1, 400),
     st.sampled_from([200, 3000, 1 << 20]),
@@ -151,44 +97,6 @@ def test_steps_of_any_length(tmp_path_factory, step, page, seed, text):
         ]
 
 
-def test_row_groups_that_are_read_in_steps(tmp_path):
-    table = rows(3000)
-    table = table.append_column("lang", pa.array(["de"] * len(table)))
-    pq.write_table(table, tmp_path / "a.parquet", data_page_size=3000)
-    stream = scan_parquet(tmp_path / "a.parquet", grouped=True, memory="1 MB", keep="lang")
-    parts = list(stream)
-    assert len(parts) > 3
-    assert np.concatenate([part.scores for part in parts]).tobytes() == table["score"].to_numpy().tobytes()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"use_dictionary": False, "column_encoding": {"score": "BYTE_STREAM_SPLIT"}},
-        {"use_dictionary": False, "column_encoding": {"qid": "DELTA_BINARY_PACKED"}},
-        {"compression": {"qid": "snappy", "label": "lz4", "score": "none"}},
-    ],
-)
-def test_what_is_rare(tmp_path, options):
-    table = rows()
-    pq.write_table(table, tmp_path / "a.parquet", **options)
-    same(tmp_path / "a.parquet", table)
-
-
-def test_a_null_in_the_last_row(tmp_path):
-    """The message knows the row."""
-    table = rows(3000)
-    labels = [*table["label"].to_pylist()[:-1], None]
-    table = table.set_column(1, "label", pa.array(labels, pa.uint8()))
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, data_page_size=1000)
-    message = re.escape(f'column "label" has 1 null; the first is at row {len(table) - 1}')
-    with pytest.raises(InputError, match=message):
-        read_parquet(path)
-    with pytest.raises(InputError, match=message):
-        fn.evaluate(scan_parquet(path, grouped=True, memory="1 MB"), "nDCG@5")
-
-
 def test_columns_within_columns_are_not_taken(tmp_path):
     table = rows()
     inner = pa.StructArray.from_arrays([table["score"].combine_chunks()], ["score"])
@@ -197,27 +105,6 @@ def test_columns_within_columns_are_not_taken(tmp_path):
     pq.write_table(table, path)
     assert pq.read_metadata(path).schema.names.count("score") == 2
     same(path, table, query="qid", relevance="label", score="score")
-
-
-@pytest.mark.parametrize("name", ["qid", "label", "score"])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_nulls_are_refused_as_ever(tmp_path, name, version):
-    table = rows()
-    place = table.schema.get_field_index(name)
-    values = table[name].to_pylist()
-    values[777] = None
-    table = table.set_column(place, name, pa.array(values, table[name].type))
-    pq.write_table(table, tmp_path / "a.parquet", data_page_version=version)
-    with pytest.raises(InputError, match=re.escape(f'column "{name}" has 1 null; the first is at row 777')):
-        read_parquet(tmp_path / "a.parquet")
-
-
-def test_ids_in_any_order(tmp_path):
-    rng = np.random.default_rng(0)
-    table = rows(2000).take(rng.permutation(len(rows(2000))))
-    pq.write_table(table, tmp_path / "a.parquet")
-    wanted = fn.Rankings.from_arrow(table)
-    assert read_parquet(tmp_path / "a.parquet").scores.tobytes() == wanted.scores.tobytes()
 
 
 NAMES = ["", "é", *(letter * n for n in (1, 7, 8, 9, 16, 63, 64, 65, 300) for letter in "ab"), *(f"query-{i:09d}" for i in range(3000))]  # fmt: skip
@@ -254,28 +141,6 @@ def test_texts_in_any_order(tmp_path, compression, version, dictionary, kind):
     assert found.query_ids.equals(wanted.query_ids)
     scored = fn.evaluate(scan_parquet(path, memory="1MB"), "nDCG@5")
     assert scored.values.tobytes() == fn.evaluate(wanted, "nDCG@5").values.tobytes()
-
-
-def test_text_that_is_not_utf_8(tmp_path):
-    table, path = texts_in_any_order(pa.string()), tmp_path / "a.parquet"
-    pq.write_table(table, path, use_dictionary=False, compression="none")
-    data = path.read_bytes().replace(b"query-000000017", b"query-00000001\xff")
-    path.write_bytes(data)
-    with pytest.raises((InputError, SourceError), match="UTF"):
-        read_parquet(path)
-
-
-def test_runs_that_return_are_regrouped(tmp_path):
-    """Runs of ids that come again: grouped in memory, and on disk for a stream."""
-    table = rows()
-    table = pa.concat_tables([table, rows(seed=1)])
-    pq.write_table(table, tmp_path / "a.parquet")
-    wanted = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@5")
-    for source in (read_parquet(tmp_path / "a.parquet"), scan_parquet(tmp_path / "a.parquet")):
-        found = fn.evaluate(source, "nDCG@5")
-        assert found.values.tobytes() == wanted.values.tobytes() and found.queries.equals(wanted.queries)
-    with pytest.raises(InputError, match="query 0 returns"):
-        fn.evaluate(scan_parquet(tmp_path / "a.parquet", grouped=True), "nDCG@5")
 
 
 def test_the_query_may_play_two_roles(tmp_path):
@@ -389,24 +254,6 @@ def test_every_reader_verifies_checksums(tmp_path):
 # ---- damage ----
 
 
-@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
-def test_damage_under_a_checksum_is_found(tmp_path, compression):
-    table = rows(30)
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, write_page_checksum=True, compression=compression)
-    content = path.read_bytes()
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    rng = np.random.default_rng(0)
-    for at in rng.integers(4, footer, 60).tolist():
-        path.write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
-        try:
-            found = read_parquet(path)
-        except (SourceError, InputError):
-            continue
-        # in what a header says of the values' range, which nobody needs
-        assert found.scores.tobytes() == table["score"].to_numpy().tobytes()
-
-
 @given(st.data())
 def test_damage_never_reads_what_is_not_there(tmp_path_factory, data):
     """Without checksums much damage cannot be seen; what is read then is what pyarrow reads, or an error."""
@@ -439,15 +286,6 @@ def test_damage_never_reads_what_is_not_there(tmp_path_factory, data):
                 numbers.tobytes()
                 == by_pyarrow[name].combine_chunks().to_numpy(zero_copy_only=False).tobytes()
             ), name
-
-
-def test_footers_longer_than_what_is_read_at_once(tmp_path):
-    table = pa.table(
-        {f"a column of features {i}": [1.0, 2.0] for i in range(900)}
-        | {"qid": [1, 1], "label": [0, 1], "score": [1, 2]}
-    )
-    pq.write_table(table, tmp_path / "a.parquet")
-    assert read_parquet(tmp_path / "a.parquet").relevance.tolist() == [0, 1]
 
 
 def number(value):
