@@ -62,7 +62,7 @@ class Engine:
         if only != "summary":
             assert self.evaluate(df, measures, **options) == engines.rows_of(local.to_arrow())
         if only != "results":
-            check_summary(self.summary(df, measures, quartiles=True, **without_keep(options)), local)
+            check_summary(self.summary(df, measures, **without_keep(options)), local)
 
     def check_files(self, paths, local, measures, *, only=None, **options):
         """Results and summary of files, or one of them, beside those of this process."""
@@ -71,13 +71,15 @@ class Engine:
                 found = self.adapter.evaluate_files(*self.session, paths, measures, **options)
                 assert self.rows(found) == engines.rows_of(local.to_arrow())
         if only != "results":
-            options = without_keep(options)
-            found = self.adapter.summary_files(*self.session, paths, measures, quartiles=True, **options)
+            found = self.adapter.summary_files(*self.session, paths, measures, **without_keep(options))
             check_summary(found, local)
 
 
 def check_summary(found, local):
-    assert engines.rows_of(found.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+    numbers = found.to_arrow()
+    assert engines.rows_of(numbers) == engines.rows_of(
+        local.summary().to_arrow().select(numbers.column_names)
+    )
     assert found.signatures == local._all_signatures()
 
 
@@ -148,7 +150,6 @@ class Laws:
         quick = engine.summary(df, engines.MEASURES, confidence=0.9, **without_keep(columns)).to_arrow()
         expected = local.summary(confidence=0.9).to_arrow()
         assert engines.rows_of(quick) == engines.rows_of(expected.select(quick.column_names))
-        assert "median" not in quick.column_names
         scores = engine.adapter.evaluate(df, engines.MEASURES, **columns)
         (mean,) = exact(engine.adapter.means(scores, engines.MEASURES, weight=weight and "weight"))
         assert mean == engines.bits_of(local.mean() | {"queries": 300})
@@ -281,15 +282,53 @@ class Laws:
             assert len(found) > 100
             assert repr(exact(found)) == repr(exact(expected))
 
-    def test_anchors(self, engine):
-        table = engines.documents(120)
-        columns = without_keep(engines.COLUMNS)
-        measures = ["nDCG@10", "AP(rel=2)", "RR(empty='skip')"]
-        found = engine.adapter.anchors(engine.frame(table), measures, **columns)
-        expected = fn.anchors(fn.Rankings.from_arrow(table, **columns), measures).summary()
-        assert repr(found.rows) == repr(expected.rows)
-        with pytest.raises(InputError, match="convention='lightgbm' has no anchors"):
-            engine.adapter.anchors(engine.frame(table), "nDCG", convention="lightgbm")
+    def test_columns_of_scores_are_systems(self, engine, tmp_path):
+        table, measures = engines.documents(80), ["nDCG@10", "AP(rel=2)"]
+        table = table.append_column(
+            "other", pc.multiply(table["score"], pc.bit_wise_and(table["position"], 3))
+        )
+        columns = engines.COLUMNS | {"score": ["score", "other"]}
+        local = {name: engines.here(table, measures, score=name) for name in columns["score"]}
+        names = ["qid", "country", "weight", "system", *measures]
+        expected = [
+            engines.bits_of(row) | {"system": name}
+            for name, scores in local.items()
+            for row in scores.to_arrow().to_pylist()
+        ]
+
+        def in_order(rows):
+            return sorted(rows, key=lambda row: (row["qid"], row["system"]))
+
+        (tmp_path / "files").mkdir()
+        engines.write_files(tmp_path / "files", in_order_of_queries(table))
+        df, paths = engine.frame(table), (*engine.session, tmp_path / "files")
+        results = engine.adapter.evaluate(df, measures, **columns)
+        of_files = engine.adapter.evaluate_files(*paths, measures, **columns)
+        for found in map(engine.arrow, [results, of_files]):
+            assert sorted(found.column_names) == sorted(names)
+            assert in_order(exact(found)) == in_order(expected)
+        columns = without_keep(columns)
+        summaries = (
+            engine.summary(df, measures, **columns),
+            engine.adapter.summary_files(*paths, measures, **columns),
+        )
+        of_systems = [
+            {"system": name} | row for name, scores in local.items() for row in scores.summary().rows
+        ]
+        for found in summaries:
+            numbers = found.to_arrow()
+            assert exact(numbers) == exact(pa.Table.from_pylist(of_systems).select(numbers.column_names))
+            assert found.signatures == local["score"]._all_signatures()
+        means = engine.adapter.means(results, measures, by="system", weight="weight").to_pylist()
+        assert {row["system"]: row["nDCG@10"] for row in means} == {
+            name: scores.mean()["nDCG@10"] for name, scores in local.items()
+        }
+        for wrong, message in (
+            ([], "score names no column"),
+            (["score", "points"], 'no column "points" for'),
+        ):
+            with pytest.raises(ColumnError, match=message):
+                engine.adapter.evaluate(df, "AP", query="qid", score=wrong)
 
     def test_keys_of_several_columns(self, engine, tmp_path):
         table = engines.documents(120)

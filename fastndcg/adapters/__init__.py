@@ -1,11 +1,10 @@
 """Adapters for engines and tools. Nothing else in the package imports them.
 
-engines       the functions of Spark, Dask and Ray, with their signatures
-protocol      what an engine does for them: few verbs
-worker        how a worker scores its part of the data
-shuffle       rows and sums that workers hand to one another
+engines       the functions of Spark, Dask and Ray, and the few verbs that each engine has for them
+worker        how a worker scores a partition
+shuffle       rows and sums that workers send one another
 splits        files that workers read themselves
-aggregates    sums of parts, and what they add up to
+aggregates    sums of partitions, and what they add up to
 spark         Spark DataFrames
 dask          Dask DataFrames
 ray           Datasets of Ray Data

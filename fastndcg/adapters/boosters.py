@@ -41,9 +41,15 @@ class Meter:
         self.measures = as_measures(measures)
         self.like = None if like is None else as_convention(like)
         self.threads = check_threads(threads)
+        self.__name__ = ", ".join(self.names)  # which scikit-learn's interfaces of boosters ask for
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
         if self.like is not None:  # refuses a measure that the convention lacks, before training
             resolve_all(self.measures, self.like)
+
+    @property
+    def names(self) -> list[str]:
+        """The measures as they were spelled, without spaces and colons, at which boosters split output."""
+        return [str(each.label).replace(" ", "").replace(":", "=") for each in self.measures]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_read": {}}
@@ -72,8 +78,3 @@ class Meter:
 
     def means(self, rankings: Rankings, predictions: Any) -> list[float]:
         return list(self.scores(rankings, predictions).mean().values())
-
-
-def printable_name(notation: object) -> str:
-    """Return a notation without spaces and colons, at which XGBoost and LightGBM split their output."""
-    return str(notation).replace(" ", "").replace(":", "=")

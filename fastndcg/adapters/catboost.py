@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import catboost
 import numpy as np
 
-from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
+from fastndcg.adapters.boosters import Meter, unscored_rankings
 from fastndcg.adapters.worker import one_measure
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.tables.grouping import group_by_query
@@ -49,7 +49,7 @@ def metric(
     Returns
     -------
     object
-        CatBoost shows it under the notation of the measure, without spaces and with "=" for ":". The weight
+        CatBoost shows it under the measure as it was spelled, without spaces and with "=" for ":". The weight
         of a query is that of its first document.
 
     Raises
@@ -85,9 +85,9 @@ def metric(
 
 
 def _named(measure: Any, like: Any, threads: int | None, data_sets: list[_DataSet]) -> Metric:
-    # CatBoost shows the name of the class
-    kind: type[Metric] = type(printable_name(measure), (Metric,), {"data_sets": data_sets})
-    return kind(measure, like, threads)
+    metric = Metric(measure, like, threads)
+    metric.__class__ = type(metric.__name__, (Metric,), {"data_sets": data_sets})  # CatBoost shows its name
+    return metric
 
 
 class _DataSet(NamedTuple):

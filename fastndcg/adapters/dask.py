@@ -45,7 +45,7 @@ from fastndcg.tables.frames import frame_of
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
-    from fastndcg.adapters.protocol import Make
+    from fastndcg.adapters.engines import Make
 
 
 class Dask(Engine["DataFrame"]):
@@ -77,10 +77,10 @@ class Dask(Engine["DataFrame"]):
             return max(1, sum(client.nthreads().values()))
         return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 
-    def _blocks(self, df: DataFrame) -> int:
+    def _default_blocks(self, df: DataFrame) -> int:
         return int(df.npartitions)
 
-    def _of_rows(
+    def _map_rows(
         self,
         df: DataFrame | None,
         names: list[str],
@@ -89,31 +89,33 @@ class Dask(Engine["DataFrame"]):
     ) -> list[Any]:
         return [_delay(_of_partition)(part, names, function) for part in df[names].to_delayed()]  # type: ignore[index]
 
-    def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> list[Any]:  # noqa: ARG002
+    def _map_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> list[Any]:  # noqa: ARG002
         return [_delay(_listed)(function, item) for item in items]
 
-    def _then(self, parts: list[Any], function: Make, schema: pa.Schema) -> list[Any]:  # noqa: ARG002
-        return [_delay(_listed)(function, part) for part in parts]
+    def _map(self, partitions: list[Any], function: Make, schema: pa.Schema) -> list[Any]:  # noqa: ARG002
+        return [_delay(_listed)(function, part) for part in partitions]
 
-    def _exchanged(self, parts: list[Any], blocks: int) -> list[Any]:
-        by_block = [_delay(_by_block, nout=blocks)(part, blocks) for part in parts]
+    def _shuffle(self, partitions: list[Any], blocks: int) -> list[Any]:
+        by_block = [_delay(_by_block, nout=blocks)(part, blocks) for part in partitions]
         return [_delay(list)([part[block] for part in by_block]) for block in range(blocks)]
 
-    def _frame(self, parts: list[Any], schema: pa.Schema, like: DataFrame | None = None) -> DataFrame:
-        # ids that are whole numbers are integers
-        whole = {field.name for field in schema if pa.types.is_integer(field.type)}
-        known = [] if like is None else like._meta.dtypes.items()
-        dtypes = {name: kind for name, kind in known if name not in whole or kind.kind != "f"}
-        frames = [_delay(_as_frame)(part, schema, dtypes) for part in parts]
+    def _to_frame(self, partitions: list[Any], job: shuffle.Job, df: DataFrame | None) -> DataFrame:
+        schema, task = job.results or pa.schema([]), job.task
+        known = {} if df is None else df._meta.dtypes.to_dict()
+        dtypes = {name: known[name] for name in (task.query, *task.columns.keep) if name in known}
+        for name, kind in list(dtypes.items()):  # ids that are whole numbers are integers
+            if pa.types.is_integer(schema.field(name).type) and kind.kind == "f":
+                del dtypes[name]
+        frames = [_delay(_as_frame)(part, schema, dtypes) for part in partitions]
         with dask.config.set({"dataframe.convert-string": False}):  # otherwise bytes become text
             return from_delayed(frames, meta=_as_frame([], schema, dtypes), verify_meta=False)
 
-    def _rows(self, parts: list[Any]) -> Iterable[Any]:
-        return [row for part in dask.compute(*parts) for table in part for row in table.to_pylist()]
+    def _collect(self, partitions: list[Any]) -> Iterable[Any]:
+        return [row for part in dask.compute(*partitions) for table in part for row in table.to_pylist()]
 
 
 _dask = Dask()
-evaluate, summary, means, anchors = _dask.evaluate, _dask.summary, _dask.means, _dask.anchors
+evaluate, summary, means = _dask.evaluate, _dask.summary, _dask.means
 evaluate_files, summary_files = _dask.evaluate_files, _dask.summary_files
 
 

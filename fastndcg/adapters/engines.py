@@ -1,17 +1,28 @@
-"""Functions that Spark, Dask and Ray have alike: they are the methods of one `Engine` in each module."""
+"""Functions that Spark, Dask and Ray have alike: they are the methods of one `Engine` in each module.
+
+An engine calls a function for each partition of a table or for each of some items, brings the packed chunks
+of a block together, calls a function for each partition again, and makes a table of that or collects it:
+
+    partitions of a table, or splits of files -> chunks -> by block -> results -> a table of the engine
+                                                                    -> sums    -> a summary
+    results -> sums of groups -> by block -> a row for each group -> a table of Arrow
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
+from fastndcg import errors
 from fastndcg.adapters import aggregates, shuffle
-from fastndcg.adapters.protocol import Flow, Frame
-from fastndcg.adapters.worker import FileKeywords, Keywords, Options
-from fastndcg.errors import InputError
+from fastndcg.adapters.splits import Plan, open_files, plan_of
+from fastndcg.adapters.worker import Keywords, Options, Task, make_task, schema_of_results
+from fastndcg.errors import ColumnError, InputTypeError
 from fastndcg.statistics.intervals import check_confidence
 from fastndcg.tables.roles import Function, with_roles
 
@@ -20,6 +31,10 @@ if TYPE_CHECKING:
     from fastndcg.scores.summary import Summary
     from fastndcg.typing import Path
 
+Frame = TypeVar("Frame")
+Partitions = Any  # what an engine calls lazy tables of Arrow
+Tables = Iterable[pa.Table]
+Make = Callable[[Any], Tables]  # what a task calls with its partition
 
 _OF_FILES, _OF_TABLES = ("grouped",), ("order",)  # options that functions of the other lack
 
@@ -32,8 +47,69 @@ def _of_files(function: Function) -> Function:
     return with_roles(function, Options, without=_OF_TABLES)
 
 
-class Engine(Flow[Frame]):
-    """What users call: tables of an engine in, its tables or numbers out."""
+class Engine(ABC, Generic[Frame]):
+    """What users call, tables of an engine in, its tables or numbers out; and the few verbs with which it is
+    written, which each engine has its own way for. Lazy tables of the engine are of the type `Frame`.
+    """
+
+    table: ClassVar[str]  # what its tables are called
+    attributes: ClassVar[tuple[str, ...]]  # which its tables have, and others lack
+
+    # ---- the verbs of an engine ----
+
+    def _bind(self, df: Frame) -> Self:  # noqa: ARG002
+        """The engine, in the session of a table."""
+        return self
+
+    def _is_own(self, error: Exception) -> bool:  # noqa: ARG002
+        """Whether an error is the engine's, around that of a worker."""
+        return False
+
+    def _hint(self, df: Frame) -> str:  # noqa: ARG002
+        """The end of the message about a missing column."""
+        return ""
+
+    def _types(self, schema: pa.Schema) -> pa.Schema:
+        """The types of columns in tables of the engine."""
+        return schema
+
+    @abstractmethod
+    def _schema(self, df: Frame) -> pa.Schema:
+        """The types of the columns as workers see them."""
+
+    @abstractmethod
+    def _workers(self) -> int:
+        """How many tasks run at once."""
+
+    @abstractmethod
+    def _default_blocks(self, df: Frame) -> int:
+        """How many partitions a shuffle has, if no number is given."""
+
+    @abstractmethod
+    def _map_rows(self, df: Frame | None, names: list[str], function: Make, schema: pa.Schema) -> Partitions:
+        """What a function yields of the tables of each partition of a table, tables of these types."""
+
+    @abstractmethod
+    def _map_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> Partitions:
+        """What a function yields for each item, in a task of its own."""
+
+    @abstractmethod
+    def _map(self, partitions: Partitions, function: Make, schema: pa.Schema) -> Partitions:
+        """What a function yields of the tables of each partition."""
+
+    @abstractmethod
+    def _shuffle(self, partitions: Partitions, blocks: int) -> Partitions:
+        """Partitions of packed chunks that have all those of a block."""
+
+    def _to_frame(self, partitions: Partitions, job: shuffle.Job, df: Frame | None) -> Frame:  # noqa: ARG002
+        """A lazy table of results; ids and kept columns have the types that they have in `df`."""
+        return partitions
+
+    @abstractmethod
+    def _collect(self, partitions: Partitions) -> Iterable[Mapping[str, bytes]]:
+        """All rows of `aggregates.FOUND`, in this process."""
+
+    # ---- what users call ----
 
     @_of_tables
     def evaluate(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Frame:
@@ -48,7 +124,8 @@ class Engine(Flow[Frame]):
             Of Parquet files, `evaluate_files` takes a fraction of the time.
         measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
         query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-            As in `fastndcg.read_parquet`, as are `nan`, `rank`, `ascending`, `unjudged` and `grades`.
+            As in `fastndcg.read_parquet`, as are `nan`, `rank`, `ascending`, `unjudged` and `grades`. Several
+            columns of scores, as in score=["bm25", "rerank"], are several systems.
         order : str, optional
             Column that numbers the documents of a query. Measures with ties="input" need it, because a
             shuffle keeps no order. Lists have the order of their elements.
@@ -64,7 +141,8 @@ class Engine(Flow[Frame]):
         -------
         table of the engine
             The query id and kept columns under their own names and in their own types, the weight if there is
-            one, and a column of doubles for each measure under its notation, in no defined order of rows.
+            one, and a column of doubles for each measure under its notation, in no defined order of rows. Of
+            several systems a row for each query and system, with the column of its scores as `system`.
 
         Raises
         ------
@@ -73,13 +151,13 @@ class Engine(Flow[Frame]):
         InputError
             When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.
         """
-        engine = self._of_table(df)
+        engine = self._bind(df)
         plan = engine._plan(df, measures, Options.of(options, "evaluate", without=_OF_FILES))
         return engine._results(plan, df)
 
     @_of_files
     def evaluate_files(
-        self, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[FileKeywords]
+        self, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[Keywords]
     ) -> Frame:
         """As `evaluate`, of files that workers read themselves: the engine passes no rows of sorted files,
         and packed rows of others once.
@@ -94,7 +172,7 @@ class Engine(Flow[Frame]):
             As in `evaluate`, without `order`: ties in input order take the order of rows in the files.
         grouped : bool
             True if the rows of a query are contiguous, though footers do not say it. Only queries at the
-            edges of shares are moved then. All query ids are compared, and an error names a query whose rows
+            edges of splits are moved then. All query ids are compared, and an error names a query whose rows
             are not contiguous.
 
         Raises as `fastndcg.read_parquet` and `evaluate` do, at once; and `InputError` or `SourceError` when
@@ -111,16 +189,15 @@ class Engine(Flow[Frame]):
         paths: Path | Iterable[Path],
         measures: Measures,
         *,
-        quartiles: bool = False,
         confidence: float | None = None,
-        **options: Unpack[FileKeywords],
+        **options: Unpack[Keywords],
     ) -> Summary:
         """As `summary`, of files as in `evaluate_files`, with the errors of both."""
         if confidence is not None:
             check_confidence(confidence)
         asked = Options.of({**options, "keep": ()}, "summary_files", without=_OF_TABLES)
         with self.plain_errors():
-            plan = self._plan_of_files(paths, measures, asked, sums=True, values=quartiles)
+            plan = self._plan_of_files(paths, measures, asked, sums=True)
             return self._summary(plan, None, confidence)
 
     @_of_tables
@@ -129,21 +206,18 @@ class Engine(Flow[Frame]):
         df: Frame,
         measures: Measures,
         *,
-        quartiles: bool = False,
         confidence: float | None = None,
         **options: Unpack[Keywords],
     ) -> Summary:
         """Mean, standard deviation, extremes, and numbers of queries and of empty queries of measures.
 
-        It computes immediately, from exact sums: the numbers are those of `Scores.summary`, bit for bit, and
-        `signatures` of the result are those of `Scores.signature`.
+        It computes immediately, from exact sums: the numbers are those of `Scores.summary` without quartiles,
+        bit for bit, and `signatures` of the result are those of `Scores.signature`.
 
         Parameters
         ----------
         df, measures, options
-            As in `evaluate`; `keep` has no effect.
-        quartiles : bool
-            True adds quartiles. The values of a measure then meet in one worker, 8 bytes for each query.
+            As in `evaluate`; `keep` has no effect. Of several systems, a row for each, with its `system`.
         confidence : float, optional
             For example 0.95: adds confidence intervals of the means, `low` to `high`, as `Scores.summary`
             does.
@@ -153,9 +227,9 @@ class Engine(Flow[Frame]):
         if confidence is not None:
             check_confidence(confidence)
         asked = Options.of({**options, "keep": ()}, "summary", without=_OF_FILES)
-        engine = self._of_table(df)
+        engine = self._bind(df)
         with self.plain_errors():
-            plan = engine._plan(df, measures, asked, sums=True, values=quartiles)
+            plan = engine._plan(df, measures, asked, sums=True)
             return engine._summary(plan, df, confidence)
 
     def means(
@@ -195,36 +269,107 @@ class Engine(Flow[Frame]):
         Raises `ColumnError` for a missing column, and as `evaluate` if its values are computed only now.
         """
         self._check("scores", scores)
-        engine = self._of_table(scores)
+        engine = self._bind(scores)
         with self.plain_errors():
             schema = engine._schema(scores)
             asked = aggregates.check_means(
                 schema.names, measures, by=by, weight=weight, confidence=confidence
             )
             kinds = [schema.field(name).type for name in asked.by]
-            blocks = engine._blocks(scores) if asked.by else 1
-            pack = partial(shuffle.groups_of_tables, asked, blocks)
-            packed = engine._of_rows(scores, asked.names, pack, shuffle.SCHEMA)
-            merge = partial(shuffle.merged, asked, kinds)
-            found = engine._collected(
-                engine._then(engine._exchanged(packed, blocks), merge, aggregates.FOUND)
-            )
+            blocks = engine._default_blocks(scores) if asked.by else 1
+            pack = partial(shuffle.sum_groups, asked, blocks)
+            packed = engine._map_rows(scores, asked.names, pack, shuffle.SCHEMA)
+            merge = partial(shuffle.merge_groups, asked, kinds)
+            merged = engine._map(engine._shuffle(packed, blocks), merge, aggregates.FOUND)
+            found = aggregates.unpickle_rows(engine._collect(merged))
         nothing = aggregates.means_of(asked, kinds, [])
         if not asked.by:
             return found[0] if found else nothing
         return pa.concat_tables([nothing, *found]).sort_by([(name, "ascending") for name in asked.by])
 
-    @_of_tables
-    def anchors(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Summary:
-        """Means of the worst, a random, the actual and the best order of documents: `Anchors.summary` of
-        `fastndcg.anchors`, bit for bit.
+    # ---- how they are computed ----
 
-        It computes immediately, from exact sums, as `summary` does. `keep` has no effect, and `convention` is
-        refused. Other errors are those of `evaluate` and `fastndcg.anchors`.
+    def _plan(self, df: Frame, measures: Measures, asked: Options, *, sums: bool = False) -> Plan:
+        """What is done with a table: results of queries are computed, or their sums."""
+        self._check("df", df)
+        schema = self._schema(df)
+        try:
+            task = make_task(schema, measures, asked)
+        except ColumnError as error:
+            raise ColumnError(f"{error}{self._hint(df)}") from None
+        job = self._job(task, schema, sums=sums)
+        job = job._replace(blocks=asked.partitions or self._default_blocks(df), scattered=not task.lists)
+        return Plan(job, partial(shuffle.pack_partition, job), is_local=task.lists)
+
+    def _plan_of_files(
+        self, paths: Path | Iterable[Path], measures: Measures, asked: Options, *, sums: bool = False
+    ) -> Plan:
+        opened = open_files(paths, asked)
+        schema = pa.schema(list(opened.types.items()))
+        job = self._job(make_task(schema, measures, asked, opened.columns), schema, sums=sums)
+        return plan_of(opened, asked, job, self._workers())
+
+    def _job(self, task: Task, schema: pa.Schema, *, sums: bool) -> shuffle.Job:
+        return shuffle.Job(task, 0, None if sums else self._types(schema_of_results(task, schema)))
+
+    def _run(self, plan: Plan, df: Frame | None = None) -> Partitions:
+        """Results of all queries, or rows with their sums."""
+        job = plan.job
+        last = job.results or aggregates.FOUND
+        read: Make = partial(_read_and_score, job, plan.read) if plan.is_local else plan.read
+        schema = last if plan.is_local else shuffle.SCHEMA
+        if plan.splits is None:
+            partitions = self._map_rows(df, job.task.names, read, schema)
+        else:
+            partitions = self._map_items(plan.splits, read, schema)
+        if plan.is_local:
+            return partitions
+        return self._map(self._shuffle(partitions, job.blocks), partial(shuffle.score_blocks, job), last)
+
+    def _results(self, plan: Plan, df: Frame | None = None) -> Frame:
+        return self._to_frame(self._run(plan, df), plan.job, df)
+
+    def _summary(self, plan: Plan, df: Frame | None, confidence: float | None) -> Summary:
+        found = aggregates.unpickle_rows(self._collect(self._run(plan, df)))
+        return aggregates.summary_of(plan.job.task, found, confidence)
+
+    def _check(self, name: str, frame: object) -> None:
+        """Raise `InputTypeError` for data without the attributes of the engine's tables."""
+        if not all(hasattr(frame, attribute) for attribute in self.attributes):
+            kind = type(frame)
+            raise InputTypeError(
+                f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {self.table}. "
+                "For data in this process there is fastndcg.evaluate."
+            )
+
+    @contextmanager
+    def plain_errors(self) -> Iterator[None]:
+        """Re-raise errors of fastndcg from an engine's tasks as they are, in one line, without its traces.
+
+            with plain_errors():
+                scores.write_parquet("scores")
+
+        Other errors pass unchanged. The engine's own error is the `__context__` of the one that is raised.
         """
-        asked = Options.of({**options, "keep": ()}, "anchors", without=_OF_FILES)
-        engine = self._of_table(df)
-        if asked.convention is not None:
-            raise InputError(f"convention={asked.convention!r} has no anchors; leave it out")
-        with self.plain_errors():
-            return engine._summary(engine._plan(df, measures, asked, sums=True, anchors=True), df)
+        try:
+            yield
+        except Exception as error:
+            found = _of_worker(str(error)) if self._is_own(error) else None
+            if found is None:
+                raise
+            raise found from None
+
+
+def _read_and_score(job: shuffle.Job, read: Make, partition: Any) -> Tables:
+    return shuffle.score_blocks(job, read(partition))
+
+
+def _of_worker(report: str) -> errors.FastndcgError | None:
+    """The error of this package that a worker raised. Engines pass on nothing of it but its report."""
+    for line in report.splitlines():
+        name, _, message = line.partition(": ")
+        module, _, kind = name.rpartition(".")
+        found = getattr(errors, kind, None) if module.endswith(errors.__name__) else None
+        if isinstance(found, type) and issubclass(found, errors.FastndcgError):
+            return found(message.strip())
+    return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import lightgbm
 import numpy as np
 
-from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
+from fastndcg.adapters.boosters import Meter, unscored_rankings
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError
 
@@ -38,7 +38,7 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     callable (predictions, Dataset), or (label, predictions, weight, group) -> list of (name, mean, True)
         True tells early stopping that higher is better. A data set is read once: do not change its labels,
         groups and weights while the metric is in use. As in LightGBM, the weight of a query is the mean of
-        its rows' weights. Names are the notation of the measures, without spaces and with "=" for ":".
+        its rows' weights. Names are the measures as they were spelled, without spaces and with "=" for ":".
 
     Raises
     ------
@@ -72,8 +72,8 @@ class Metric(Meter):
             found = self.rankings(label, lambda: _queries(label, weight, group))
             if not np.array_equal(np.diff(found.offsets), group):  # the same labels with other query sizes
                 found = _queries(label, weight, group)
-        means = zip(self.measures, self.means(found, predictions), strict=True)
-        return [(printable_name(measure), mean, True) for measure, mean in means]
+        means = zip(self.names, self.means(found, predictions), strict=True)
+        return [(name, mean, True) for name, mean in means]
 
 
 def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:

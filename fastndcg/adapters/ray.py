@@ -32,7 +32,7 @@ from fastndcg.adapters.engines import Engine
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-    from fastndcg.adapters.protocol import Make, Tables
+    from fastndcg.adapters.engines import Make, Tables
 
 
 class Ray(Engine["Dataset"]):
@@ -51,7 +51,7 @@ class Ray(Engine["Dataset"]):
             return pa.schema([])
         if isinstance(known.base_schema, pa.Schema):
             return known.base_schema
-        first = self._then(df.limit(1), iter, pa.schema([])).schema()
+        first = self._map(df.limit(1), iter, pa.schema([])).schema()
         if first is not None and isinstance(first.base_schema, pa.Schema):
             return first.base_schema
         return pa.schema([(name, pa.null()) for name in known.names])
@@ -60,40 +60,40 @@ class Ray(Engine["Dataset"]):
         ray.init(ignore_reinit_error=True)
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def _blocks(self, df: Dataset) -> int:
+    def _default_blocks(self, df: Dataset) -> int:
         return int(df.context.default_hash_shuffle_parallelism)
 
-    def _of_rows(self, df: Dataset | None, names: list[str], function: Make, schema: pa.Schema) -> Dataset:
+    def _map_rows(self, df: Dataset | None, names: list[str], function: Make, schema: pa.Schema) -> Dataset:
         rows: Any = df
-        return self._then(
+        return self._map(
             rows if list(rows.columns() or ()) == names else rows.select_columns(names), function, schema
         )
 
-    def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> Dataset:
+    def _map_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> Dataset:
         def of_items(tables: Tables) -> Tables:
             for table in tables:
                 for data in table["item"].to_pylist():
                     yield from function(pickle.loads(data))  # noqa: S301 - our own
 
-        return self._then(
+        return self._map(
             from_arrow([pa.table({"item": [pickle.dumps(item)]}) for item in items]), of_items, schema
         )
 
-    def _then(self, parts: Dataset, function: Make, schema: pa.Schema) -> Dataset:  # noqa: ARG002
+    def _map(self, partitions: Dataset, function: Make, schema: pa.Schema) -> Dataset:  # noqa: ARG002
         def of_block(table: pa.Table) -> pa.Table:
             found = list(function([table] if len(table) else []))
             return pa.concat_tables(found) if found else pa.table({})
 
-        return parts.map_batches(of_block, batch_size=None, batch_format="pyarrow")
+        return partitions.map_batches(of_block, batch_size=None, batch_format="pyarrow")
 
-    def _exchanged(self, parts: Dataset, blocks: int) -> Dataset:
-        return parts.repartition(blocks, keys=["block"])
+    def _shuffle(self, partitions: Dataset, blocks: int) -> Dataset:
+        return partitions.repartition(blocks, keys=["block"])
 
-    def _rows(self, parts: Dataset) -> Iterable[Any]:
-        return parts.take_all()
+    def _collect(self, partitions: Dataset) -> Iterable[Any]:
+        return partitions.take_all()
 
 
 _ray = Ray()
-evaluate, summary, means, anchors = _ray.evaluate, _ray.summary, _ray.means, _ray.anchors
+evaluate, summary, means = _ray.evaluate, _ray.summary, _ray.means
 evaluate_files, summary_files = _ray.evaluate_files, _ray.summary_files
 plain_errors = _ray.plain_errors

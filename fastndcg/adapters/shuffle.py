@@ -1,11 +1,11 @@
-"""Rows and sums that workers hand to one another, packed into few rows of an engine: parcels.
+"""What workers send one another through an engine's shuffle: rows and sums, packed into few of its rows.
 
-    whole queries of a share -> scored where they are ------------------> results, or sums ---+
-    queries that other shares have rows of, or rows in any order -> packed by hash of the id -+-> a block
+    whole queries of a split -> scored where they are ------------------> results, or sums ---+
+    queries that other splits have rows of, or rows in any order -> packed by hash of the id -+-> a block
     a block -> rows of each query together, in order -> scored ---------> results, or sums
 
-An engine copies each of its rows for some hundred nanoseconds, so a parcel has all rows that one table has
-for a block. What `grouped=True` promises is checked: the ids of all queries are compared, and a query that
+An engine copies each of its rows for some hundred nanoseconds, so a chunk has all rows that one table has for
+a block. What `grouped=True` promises is checked: the ids of all queries are compared, and a query that
 was scored and has rows anywhere else is refused, so that no value is computed from a part of a query.
 """
 
@@ -27,7 +27,6 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch
 from fastndcg.sources.regrouping import parts_of
-from fastndcg.statistics import quartiles
 from fastndcg.tables.arrow import checked_ids, grouped_rows, plain_table
 from fastndcg.tables.grouping import Grouped
 from fastndcg.tables.locations import shown
@@ -39,160 +38,140 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema(
     [("block", pa.int32()), ("place", pa.int64()), ("kind", pa.int8()), ("data", pa.large_binary())]
 )
-_DOCUMENTS, RESULTS, _SUMS, _IDS = range(4)  # kinds of parcels
-_PLACES = 1 << 32  # of tables in a share
+_DOCUMENTS, _RESULTS, _SUMS, _IDS = range(4)  # kinds of chunks
+_PLACES = 1 << 32  # of tables in a split
 
 # a table, and its rows by query where they are known
 Rows = tuple[pa.Table, Grouped | None]
-Parcel = tuple[int, int, int, pa.Table]  # block, place, kind, and rows
+Chunk = tuple[int, int, int, pa.Table]  # block, place, kind, and rows
 
 
 class Job(NamedTuple):
     """What all workers are told."""
 
     task: Task
-    blocks: int  # of parcels
+    blocks: int  # partitions after the shuffle
     results: pa.Schema | None  # of results; None for sums
-    values: bool = False  # whether quartiles are computed, too
     scattered: bool = False  # whether the rows of a query may be anywhere
     compares: bool = False  # whether the ids of all queries are compared
     rows: int = 0  # of all data; 0 if unknown
 
 
-class Share(NamedTuple):
-    """A share of the data: of files, some row groups of Parquet."""
+class Split(NamedTuple):
+    """A part of the data that one worker reads: of files, some row groups of Parquet."""
 
     number: int = 0  # in the order of the data
-    edges: pa.Array | None = None  # ids that other shares may have; None: those of its first and last row
+    edges: pa.Array | None = None  # ids that other splits may have; None: those of its first and last row
     begins: int = 0  # the place of the first table in it
     parts: Sequence[tuple[File, Stamp, range]] = ()
     size: float = 0.0
 
 
-def of_tables(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield parcels of a part of an engine's table."""
+def pack_partition(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield packed chunks of a partition of an engine's table."""
     if job.scattered:
-        return scattered(job, worker.larger(tables), 0)
-    return together(job, ((table, None) for table in tables), Share())
+        return pack_rows(job, worker.larger(tables), 0)
+    return score_or_pack(job, ((table, None) for table in tables), Split())
 
 
-def scattered(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.Table]:
-    """Yield parcels of rows in any order."""
+def pack_rows(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.Table]:
+    """Yield packed chunks of rows in any order."""
     for place, table in enumerate(table for table in tables if len(table)):
         with worker.without_rows():
             ids = checked_ids(table, job.task.columns)
         blocks = _blocks_of(ids.chunks, job.blocks)
-        yield packed(divided(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS))
+        yield pack(divide(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS))
 
 
-def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Table]:
-    """Yield parcels of tables of whole queries, no two of which have rows of one query."""
-    found: list[Parcel] = []
-    sums: list[aggregates.Sums] = []
+def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa.Table]:
+    """Yield packed chunks of tables of whole queries, no two of which have rows of one query: results or sums
+    of queries that no other split has, and the rows of others.
+    """
+    found: list[Chunk] = []
+    sums: list[tuple[aggregates.Sums, ...]] = []
     ids: list[pa.Array] = []
-    place, own = share.number * _PLACES + share.begins, share.number % job.blocks
+    place, own = split.number * _PLACES + split.begins, split.number % job.blocks
     filled: Iterator[Any] = (rows for rows in tables if len(rows[0]))
     for (table, known), following in pairwise(chain(filled, [None])):
         whole: Rows = (table, known)
         if not job.task.lists:
             with worker.without_rows():
                 grouped = known or grouped_rows(table, job.task.columns)
-            begins = place == share.number * _PLACES + share.begins
-            at_edge = _at_edge(grouped, share.edges, begins=begins, ends=following is None)
+            begins = place == split.number * _PLACES + split.begins
+            at_edge = _at_edge(grouped, split.edges, begins=begins, ends=following is None)
             whole = (table, grouped)
             if at_edge.any():
-                rows, sent = _pick(table, grouped, at_edge)
+                rows, sent = _select(table, grouped, at_edge)
                 blocks = _blocks_of(_chunks(sent.query_ids), job.blocks)
                 of_rows = np.repeat(blocks, np.diff(sent.offsets))
-                found += divided(plain_table(rows), of_rows, place, _DOCUMENTS)
-                whole = _pick(table, grouped, ~at_edge)
+                found += divide(plain_table(rows), of_rows, place, _DOCUMENTS)
+                whole = _select(table, grouped, ~at_edge)
         place += 1
         if not len(whole[0]):
             continue
-        made, queries = _made(job, *whole)
-        if isinstance(made, aggregates.Sums):
+        made, queries = _score(job, *whole)
+        if isinstance(made, tuple):
             sums.append(made)
         else:
-            found.append((own, place, RESULTS, made))
+            found.append((own, place, _RESULTS, made))
         if job.compares:
             ids += _chunks(decode(queries[0]))
     if sums:
         found.append((own, place, _SUMS, aggregates.pickle_row(reduce(aggregates.merged, sums))))
     if ids:
         scored = pa.table([pa.chunked_array(ids)], ["id"])
-        found += divided(scored, _blocks_of(ids, job.blocks), place, _IDS)
+        found += divide(scored, _blocks_of(ids, job.blocks), place, _IDS)
     if found:
-        yield packed(found)
+        yield pack(found)
 
 
-def joined(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield results of blocks from all their parcels, or a row with their sums, or parcels for quartiles."""
-    sums: list[aggregates.Sums] = []
+def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield results of blocks from all their chunks, or a row with their sums."""
+    sums: list[tuple[aggregates.Sums, ...]] = []
     unkept: list[str] = []
-    for opened in opened_blocks(tables):
+    for opened in unpack_blocks(tables):
         rows = opened[_DOCUMENTS]
         if job.compares and opened[_IDS] is not None:
             ids = opened[_IDS]["id"]
             cut = ids.slice(0, 0) if rows is None else decode(checked_ids(rows, job.task.columns))
             check_ids(job.task, ids, cut)
-        if opened[RESULTS] is not None:
-            yield opened[RESULTS]
+        if opened[_RESULTS] is not None:
+            yield opened[_RESULTS]
         if opened[_SUMS] is not None:
             found, told = aggregates.unpickle(opened[_SUMS].to_pylist())
             sums, unkept = sums + found, unkept + told
         if rows is not None:
-            made, _ = _made(job, rows)
-            if isinstance(made, aggregates.Sums):
+            made, _ = _score(job, rows)
+            if isinstance(made, tuple):
                 sums.append(made)
             else:
                 yield made
     if sums:
-        total = reduce(aggregates.merged, sums)
-        row = aggregates.pickle_row(total._replace(values=None), unkept)
-        if total.values is None:
-            yield row
-            return
-        found = [(0, 0, _SUMS, row)]
-        for place, values in enumerate(map(np.concatenate, total.values)):
-            of_measure = pa.table({"row": np.full(len(values), place), "value": values})
-            found.append((place % job.blocks, place, RESULTS, of_measure))
-        yield packed(found)
+        yield aggregates.pickle_row(reduce(aggregates.merged, sums), unkept)
 
 
-def quartiled(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the sums that `joined` yields as parcels, and the quartiles of each measure."""
-    for opened in opened_blocks(tables):
-        if opened[_SUMS] is not None:
-            yield opened[_SUMS]
-        if opened[RESULTS] is not None:
-            rows, values = (array_of(column) for column in opened[RESULTS].columns)
-            yield aggregates.pickle_row(
-                {row: quartiles(values[rows == row]) for row in np.unique(rows).tolist()}
-            )
-
-
-def groups_of_tables(asked: aggregates.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield parcels of the sums of each group in a part of results."""
+def sum_groups(asked: aggregates.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield packed chunks of the sums of each group in a partition of results."""
     for table in worker.larger(tables):
         groups = aggregates.sums_by(asked, table)
         of_groups = aggregates.blocks_of(groups.by, len(groups.queries), blocks)
-        yield packed(
+        yield pack(
             (block, 0, _SUMS, aggregates.pickle_row(groups.of(np.flatnonzero(of_groups == block))))
             for block in np.unique(of_groups).tolist()
         )
 
 
-def merged(
+def merge_groups(
     asked: aggregates.Means, kinds: Sequence[pa.DataType], tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """Yield the means of the groups of each block, from all its parcels."""
-    for opened in opened_blocks(tables):
+    """Yield the means of the groups of each block, from all its chunks."""
+    for opened in unpack_blocks(tables):
         groups = [] if opened[_SUMS] is None else aggregates.unpickle(opened[_SUMS].to_pylist())[0]
         yield aggregates.pickle_row(aggregates.means_of(asked, kinds, groups))
 
 
-def opened_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
-    """Open the parcels of each block: by their kind a table of all, in the order of their places."""
+def unpack_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
+    """Unpack the chunks of each block: by their kind a table of all, in the order of their places."""
     blocks: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
     for table in tables:
         numbers = (table[name].to_pylist() for name in SCHEMA.names[:3])
@@ -200,22 +179,22 @@ def opened_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
             blocks.setdefault(block, []).append((place, kind, data.as_buffer()))
     for number in sorted(blocks):
         opened: list[list[pa.Table]] = [[], [], [], []]
-        for _, kind, data in sorted(blocks.pop(number), key=lambda parcel: parcel[0]):
+        for _, kind, data in sorted(blocks.pop(number), key=lambda chunk: chunk[0]):
             opened[kind].append(pa.ipc.open_stream(data).read_all())
         yield [pa.concat_tables(each, promote_options="permissive") if each else None for each in opened]
 
 
-def _made(
+def _score(
     job: Job, table: pa.Table, grouped: Grouped | None = None
-) -> tuple[pa.Table | aggregates.Sums, pa.Table]:
-    """The results of whole queries, or their sums; and the queries."""
+) -> tuple[pa.Table | tuple[aggregates.Sums, ...], pa.Table]:
+    """The results of whole queries, or the sums of each system; and the queries."""
     # a block has about as many rows as any other
     whole = dispatch.part_of(job.rows or job.blocks * len(table), len(table))
     with whole, nullcontext() if job.results else aggregates.telling_the_driver():
-        scores = worker.score(job.task, table, grouped)
+        systems = worker.score(job.task, table, grouped)
     if job.results is None:
-        return aggregates.Sums.of(scores, values=job.values), scores.queries
-    return worker.results(scores, job.results), scores.queries
+        return tuple(map(aggregates.Sums.of, systems)), systems[0].queries
+    return worker.results(job.task, systems, job.results), systems[0].queries
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:
@@ -247,15 +226,15 @@ def _at_edge(grouped: Grouped, edges: pa.Array | None, *, begins: bool, ends: bo
     return at_edge
 
 
-def _pick(table: pa.Table, grouped: Grouped, wanted: npt.NDArray[np.bool_]) -> tuple[pa.Table, Grouped]:
+def _select(table: pa.Table, grouped: Grouped, chosen: npt.NDArray[np.bool_]) -> tuple[pa.Table, Grouped]:
     """The rows of some queries, each in one place."""
-    ids = pc.filter(grouped.query_ids, pa.array(wanted))
+    ids = pc.filter(grouped.query_ids, pa.array(chosen))
     lengths = np.diff(grouped.offsets)
-    offsets = np.append(0, np.cumsum(lengths[wanted]))
+    offsets = np.append(0, np.cumsum(lengths[chosen]))
     if grouped.codes is not None:
-        rows = grouped.rows[np.repeat(wanted, lengths)]  # type: ignore[index] # with codes there are rows
+        rows = grouped.rows[np.repeat(chosen, lengths)]  # type: ignore[index] # with codes there are rows
         return plain_table(table).take(pa.array(rows)), Grouped(ids, offsets)
-    changes = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).reshape(-1, 2)
+    changes = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).reshape(-1, 2)
     bounds = grouped.offsets[changes].tolist()  # of queries that follow one another
     slices = [table.slice(start, stop - start) for start, stop in bounds]
     return pa.concat_tables(slices) if slices else table.slice(0, 0), Grouped(ids, offsets)
@@ -269,8 +248,8 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def divided(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) -> Iterator[Parcel]:
-    """Parcels of the rows of each block; `blocks` are those of the rows."""
+def divide(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) -> Iterator[Chunk]:
+    """Chunks of the rows of each block; `blocks` are those of the rows."""
     rows = table.take(pa.array(np.argsort(blocks, kind="stable"))).combine_chunks()
     ends = np.cumsum(np.bincount(blocks)).tolist()
     for block, (start, end) in enumerate(pairwise([0, *ends])):
@@ -278,10 +257,10 @@ def divided(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) ->
             yield block, place, kind, rows.slice(start, end - start)
 
 
-def packed(parcels: Iterable[Parcel]) -> pa.Table:
+def pack(chunks: Iterable[Chunk]) -> pa.Table:
     """A row for each block, place, kind and table, which is packed as Arrow's stream."""
     sink, ends, numbers = pa.BufferOutputStream(), [0], list[tuple[int, int, int]]()
-    for block, place, kind, table in parcels:
+    for block, place, kind, table in chunks:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         ends.append(sink.tell())

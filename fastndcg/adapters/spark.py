@@ -9,8 +9,8 @@
 
 PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where executors run Python.
 
-    rows -> lists of each query, collected before and after the shuffle -------------> the serial kernel
-    before 4.3: rows -> packed in Arrow by hash of the query -> a shuffle of few rows -> the serial kernel
+    rows -> lists of each query, collected before and after the shuffle -> the serial kernel
+    before 4.3: rows -> repartition by the query -------------------------> the serial kernel
 
 Columns of results with a point or brackets in their names are selected with backticks, as in "`nDCG@10`".
 """
@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
@@ -38,10 +37,9 @@ from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import InputError, MeasureError, check_choice
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from pyspark.sql import DataFrame, SparkSession
 
-    from fastndcg.adapters.protocol import Make, Tables
+    from fastndcg.adapters.engines import Make, Tables
     from fastndcg.scores.summary import Summary
     from fastndcg.typing import NaN, Path
 
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
 # from this version on, Spark computes for each row that it hands to Python how large its batch is by now,
 # which takes longer than all else that it does for a row
 _WEIGHS_ROWS = (4, 3)
+
+_WHOLE = shuffle.Split(edges=pa.array([]))  # shares no query with another
 
 # types of Arrow that Spark has none for, and those that hold their values
 _WIDER = {
@@ -73,7 +73,7 @@ class Spark(Engine["DataFrame"]):
     def __init__(self, session: Any = None) -> None:
         self.session = session
 
-    def _of_table(self, df: DataFrame) -> Spark:
+    def _bind(self, df: DataFrame) -> Spark:
         return Spark(getattr(df, "sparkSession", None))
 
     def _is_own(self, error: Exception) -> bool:
@@ -89,12 +89,12 @@ class Spark(Engine["DataFrame"]):
         try:
             return int(self.session.sparkContext.defaultParallelism)
         except PySparkException:  # Spark Connect does not say it
-            return self._blocks()
+            return self._default_blocks()
 
-    def _blocks(self, df: DataFrame | None = None) -> int:  # noqa: ARG002
+    def _default_blocks(self, df: DataFrame | None = None) -> int:  # noqa: ARG002
         return int(self.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
-    def _of_rows(
+    def _map_rows(
         self, df: DataFrame | None, names: list[str], function: Make, schema: pa.Schema
     ) -> DataFrame:
         def renamed(tables: Tables) -> Tables:
@@ -102,22 +102,27 @@ class Spark(Engine["DataFrame"]):
 
         # by numbers, since `mapInArrow` treats a name with a dot as a path
         columns = (F.col(_quoted(name)).alias(str(place)) for place, name in enumerate(names))
-        return self._then(df.select(*columns), renamed, schema)  # type: ignore[union-attr]
+        return self._map(df.select(*columns), renamed, schema)  # type: ignore[union-attr]
 
     def _run(self, plan: Plan, df: DataFrame | None = None) -> DataFrame:
-        """As other engines do; but where Spark weighs each row that it hands to Python, it hands lists."""
-        task = plan.job.task
-        ids = task.columns.id_columns
-        others = [name for name in task.names if name not in ids]
-        scatters = plan.shares is None and plan.job.scattered
-        if df is None or not (scatters and others and self._can_list(df, ids)):
+        """As other engines do, but Spark brings the rows of a query together: in a partition, or in a list
+        where it weighs each row that it hands to Python.
+        """
+        if df is None or plan.is_local:
             return super()._run(plan, df)
+        names, ids = plan.job.task.names, plan.job.task.columns.id_columns
         keys = [F.col(_quoted(name)) for name in ids]
-        lists = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
-        packed = df.groupBy(*keys).agg(*lists)
-        if plan.job.blocks != self._blocks():  # to move lists again takes less than to move rows
-            packed = packed.repartition(plan.job.blocks, *keys)
-        return super()._run(Plan(plan.job, partial(_of_lists, plan.job), is_local=True), packed)
+        moved, read = df.select(*map(F.col, map(_quoted, names))), _of_rows
+        number = [] if plan.job.blocks == self._default_blocks() else [plan.job.blocks]
+        if self._can_list(df, ids):
+            read = _of_lists
+            others = (name for name in names if name not in ids)
+            lists = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
+            moved = df.groupBy(*keys).agg(*lists)
+        # to move lists again takes less than to move rows
+        if number or read is _of_rows:
+            moved = moved.repartition(*number, *keys)
+        return super()._run(Plan(plan.job, partial(read, plan.job), is_local=True), moved)
 
     def _can_list(self, df: DataFrame, ids: Sequence[str]) -> bool:
         """Whether rows become lists of each query: not where Spark takes ids as equal that are not."""
@@ -127,7 +132,7 @@ class Spark(Engine["DataFrame"]):
             and not any("collate" in df.schema[name].dataType.simpleString() for name in ids)
         )
 
-    def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> DataFrame:
+    def _map_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> DataFrame:
         pickled = [pickle.dumps(item) for item in items]  # a task unpickles only its own
 
         def of_numbers(tables: Tables) -> Tables:
@@ -135,28 +140,28 @@ class Spark(Engine["DataFrame"]):
                 for number in table[0].to_pylist():
                     yield from function(pickle.loads(pickled[number]))  # noqa: S301 - our own
 
-        return self._then(self.session.range(0, len(items), 1, len(items)), of_numbers, schema)
+        return self._map(self.session.range(0, len(items), 1, len(items)), of_numbers, schema)
 
-    def _then(self, parts: DataFrame, function: Make, schema: pa.Schema) -> DataFrame:
-        is_packed = schema.equals(shuffle.SCHEMA)  # each block goes to a partition of its own
-
+    def _map(self, partitions: DataFrame, function: Make, schema: pa.Schema) -> DataFrame:
         def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for table in function(pa.table(batch) for batch in batches if batch.num_rows):
-                keys = pa.array(block_keys(table["block"].to_numpy())) if is_packed else None
-                yield from (table if keys is None else table.set_column(0, "block", keys)).to_batches()
+                yield from table.to_batches()
 
-        return parts.mapInArrow(of_partition, schema_of(schema))
+        return partitions.mapInArrow(of_partition, schema_of(schema))
 
-    def _exchanged(self, parts: DataFrame, blocks: int) -> DataFrame:
-        number = [] if blocks == self._blocks() else [blocks]  # Spark may join small ones of its own number
-        return parts.repartition(*number, "block")
+    def _shuffle(self, partitions: DataFrame, blocks: int) -> DataFrame:
+        if blocks == self._default_blocks():  # Spark may join small ones of its own number
+            return partitions.repartition("block")
+        if hasattr(partitions, "repartitionById"):  # from 4.1 on: each block goes to a partition of its own
+            return partitions.repartitionById(blocks, F.col("block"))
+        return partitions.repartition(blocks, "block")
 
-    def _rows(self, parts: DataFrame) -> Iterable[Any]:
-        return parts.collect()
+    def _collect(self, partitions: DataFrame) -> Iterable[Any]:
+        return partitions.collect()
 
 
 _spark = Spark()
-evaluate, summary, means, anchors = _spark.evaluate, _spark.summary, _spark.means, _spark.anchors
+evaluate, summary, means = _spark.evaluate, _spark.summary, _spark.means
 plain_errors = _spark.plain_errors
 
 
@@ -264,11 +269,17 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def _of_rows(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
+    """Packed chunks of a partition that has all rows of its queries."""
+    if found := list(tables):
+        yield from shuffle.score_or_pack(job, [(pa.concat_tables(found), None)], _WHOLE)
+
+
 def _of_lists(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
-    """Parcels of tables with a row for each query."""
+    """Packed chunks of tables with a row for each query."""
     ids = job.task.columns.id_columns
     whole = worker.larger(_documents(ids, table) for table in tables)
-    return shuffle.together(job, ((table, None) for table in whole), shuffle.Share(edges=pa.array([])))
+    return shuffle.score_or_pack(job, ((table, None) for table in whole), _WHOLE)
 
 
 def _documents(ids: list[str], table: pa.Table) -> pa.Table:
@@ -307,29 +318,3 @@ def schema_of(results: pa.Schema) -> StructType:
     return StructType(
         [StructField(field.name, from_arrow_type(_plain(field.type), True)) for field in results]
     )
-
-
-def block_keys(blocks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
-    """Integers that Spark's `repartition(n, ...)` puts into these partitions, of any n, (n_blocks,).
-
-    The partition is MurmurHash3 of the four bytes, with the seed 42, modulo n. Its steps are undone here.
-
-    >>> block_keys(np.arange(3)).tolist()
-    [-1693959553, -1910889132, -1382833682]
-    """
-    mixed = blocks.astype(np.uint32)
-    mixed ^= mixed >> np.uint32(16)
-    mixed = _divide(mixed, 0xC2B2AE35)
-    mixed ^= (mixed >> np.uint32(13)) ^ (mixed >> np.uint32(26))
-    mixed = _divide(mixed, 0x85EBCA6B)
-    mixed ^= (mixed >> np.uint32(16)) ^ np.uint32(4)
-    mixed = _rotate(_divide(mixed - np.uint32(0xE6546B64), 5), 32 - 13) ^ np.uint32(42)
-    return _divide(_rotate(_divide(mixed, 0x1B873593), 32 - 15), 0xCC9E2D51).view(np.int32)
-
-
-def _divide(products: npt.NDArray[np.uint32], factor: int) -> npt.NDArray[np.uint32]:
-    return products * np.uint32(pow(factor, -1, 1 << 32))
-
-
-def _rotate(values: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
-    return (values << np.uint32(by)) | (values >> np.uint32(32 - by))

@@ -1,11 +1,11 @@
 """Files that workers read themselves: what each of them reads, and what it makes of it.
 
-    paths -> columns, and shares of about equal size -> a worker reads its share as `scan_parquet` does
+    paths -> columns, and splits of about equal size -> a worker reads its split as `scan_parquet` does
           -> queries that only it has are scored there; the rows of others go to the block of their query
 
 By the footer of a Parquet file, a row group has no ids but from its least to its greatest. Where these ranges
-share at most their ends, a share lacks rows of no query but of those. Otherwise rows are in any order, unless
-the caller says that they stand together.
+overlap at most at their ends, a split lacks rows of no query but of those. Otherwise rows are in any order,
+unless the caller says that they stand together.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from fastndcg.adapters import shuffle, worker
-from fastndcg.adapters.shuffle import Share
+from fastndcg.adapters.shuffle import Split
 from fastndcg.common.arrow_types import is_text
 from fastndcg.errors import SourceError
 from fastndcg.measures.conventions import as_convention
@@ -30,30 +31,24 @@ from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list
 from fastndcg.sources.scanning import FileStream
 from fastndcg.sources.streams import NotGroupedError
+from fastndcg.tables.roles import check_column
 
 if TYPE_CHECKING:
     from fastndcg.adapters.worker import Options
     from fastndcg.tables.roles import Columns
     from fastndcg.typing import Path as PathLike
 
-# of a share, decoded: a task of Spark takes 70 ms of processor time, in which most of this is read and scored
+# of a split, decoded: a task of Spark takes 70 ms of processor time, in which most of this is read and scored
 _BYTES = 128 << 20
-_SUMS = 16  # shares whose sums and edges one task joins
-
-
-class Files(NamedTuple):
-    """What all workers are told of files."""
-
-    columns: Columns  # to read
-    types: dict[str, pa.DataType]  # as which they are read
+_SUMS = 16  # splits whose sums and edges one task joins
 
 
 class Plan(NamedTuple):
-    """What an engine does: where parcels come from, and what is made of them."""
+    """What an engine does: where packed chunks come from, and what is made of them."""
 
     job: shuffle.Job
-    read: Callable[[Any], Iterator[pa.Table]]  # the parcels of a part of a table, or of a share of files
-    shares: list[Share] | None = None  # None: the engine reads its table
+    read: Callable[[Any], Iterator[pa.Table]]  # the chunks of a partition, or of a split of files
+    splits: list[Split] | None = None  # None: the engine reads its table
     is_local: bool = False  # whether no worker has rows for another
 
 
@@ -72,42 +67,38 @@ def open_files(paths: PathLike | Iterable[PathLike], asked: Options) -> ParquetF
             "Convert it, or read it with the engine and pass the table to evaluate or summary"
         )
     rule = None if asked.convention is None else as_convention(asked.convention)
-    return opened.choose(asked, with_doc_id=rule is not None and rule.needs_ids)
+    opened = opened.choose(asked.of_one_system, with_doc_id=rule is not None and rule.needs_ids)
+    for name in asked.systems:
+        check_column(opened.names, "score", name)
+    names = [*opened.columns.names, *asked.systems]
+    return replace(opened, types=opened.types_of(list(dict.fromkeys(names))))
 
 
-def plan_of(
-    opened: ParquetFiles,
-    asked: Options,
-    make: Callable[[pa.Schema, Columns], shuffle.Job],
-    workers: int,
-) -> Plan:
-    """Divide files among workers. `make` makes the job but for its blocks."""
+def plan_of(opened: ParquetFiles, asked: Options, job: shuffle.Job, workers: int) -> Plan:
+    """Divide files among workers."""
     rows, bytes_of_row = opened.size()
     n_bytes = rows * bytes_of_row
-    shares = _divide(opened, min(n_bytes / workers, _BYTES) / max(n_bytes, 1), workers)
-    names = opened.columns.names
-    files = Files(opened.columns, opened.types_of(names))
-    job = make(pa.schema(list(files.types.items())), opened.columns)
+    splits = _divide(opened, min(n_bytes / workers, _BYTES) / max(n_bytes, 1), workers)
     task = job.task
-    edges = None if task.lists else _edges(opened, task.columns, shares)
-    if edges is None and len(shares) == 1:
+    edges = None if task.lists else _edges(opened, task.columns, splits)
+    if edges is None and len(splits) == 1:
         edges = [pa.array([])]
     scattered = edges is None and not (asked.grouped or task.lists)
     blocks = max(workers, math.ceil(n_bytes / _BYTES))
     if not scattered:
-        blocks = min(workers, len(shares)) if job.results else math.ceil(len(shares) / _SUMS)
+        blocks = min(workers, len(splits)) if job.results else math.ceil(len(splits) / _SUMS)
     compares = edges is None and not scattered and not task.lists
     job = job._replace(blocks=asked.partitions or blocks, scattered=scattered, compares=compares, rows=rows)
     is_local = task.lists or (edges is not None and not any(map(len, edges)))
     if edges is not None:
-        shares = [share._replace(edges=ids) for share, ids in zip(shares, edges, strict=True)]
+        splits = [split._replace(edges=ids) for split, ids in zip(splits, edges, strict=True)]
     # the longest first, so that none is waited for at the end
-    shares.sort(key=lambda share: -share.size)
-    return Plan(job, partial(parcels_of, files, job), shares, is_local)
+    splits.sort(key=lambda split: -split.size)
+    return Plan(job, partial(read_split, job, opened.types), splits, is_local)
 
 
-def _divide(opened: ParquetFiles, part: float, workers: int) -> list[Share]:
-    """Divide row groups, in order, into shares, as many for each worker."""
+def _divide(opened: ParquetFiles, part: float, workers: int) -> list[Split]:
+    """Divide row groups, in order, into splits, as many for each worker."""
     files = [(each.file, each.stamp) for each in opened.parts]
     units = [
         (file, group, rows)
@@ -124,16 +115,16 @@ def _divide(opened: ParquetFiles, part: float, workers: int) -> list[Share]:
         divided[number][file].append(group)
         sizes[number] += size
         done += size
-    shares = list[Share]()
+    splits = list[Split]()
     for number, groups in divided.items():
         read = [(*files[file], range(min(of), max(of) + 1)) for file, of in groups.items()]
-        shares.append(Share(len(shares), parts=read, size=sizes[number]))
+        splits.append(Split(len(splits), parts=read, size=sizes[number]))
     # without rows, the first file without its row groups
-    return shares or [Share(0, parts=[(*files[0], range(0))])]
+    return splits or [Split(0, parts=[(*files[0], range(0))])]
 
 
-def _edges(opened: ParquetFiles, columns: Columns, shares: list[Share]) -> list[pa.Array] | None:
-    """The ids of each share that others may have, too; None where footers do not say it."""
+def _edges(opened: ParquetFiles, columns: Columns, splits: list[Split]) -> list[pa.Array] | None:
+    """The ids of each split that others may have, too; None where footers do not say it."""
     if len(columns.id_columns) > 1:
         return None
     (query,) = columns.id_columns
@@ -144,8 +135,8 @@ def _edges(opened: ParquetFiles, columns: Columns, shares: list[Share]) -> list[
         return None
     known: list[tuple[Any, Any, int]] = []
     of_files = {part.file.path: part for part in opened.parts}
-    for share in shares:
-        for file, _, groups in share.parts:
+    for split in splits:
+        for file, _, groups in split.parts:
             part = of_files[file.path]
             for group in (group for group in groups if part.rows[group]):
                 if query not in part.schema.names:  # a partition
@@ -156,8 +147,8 @@ def _edges(opened: ParquetFiles, columns: Columns, shares: list[Share]) -> list[
                     ends = (found.min, found.max) if found is not None and found.has_min_max else None
                 if ends is None or not isinstance(ends[0], wanted):
                     return None
-                known.append((*ends, share.number))
-    ids: list[set[Any]] = [set() for _ in shares]
+                known.append((*ends, split.number))
+    ids: list[set[Any]] = [set() for _ in splits]
     for (_, high, one), (low, _, other) in pairwise(sorted(known)):
         if high > low:
             return None
@@ -170,27 +161,27 @@ def _edges(opened: ParquetFiles, columns: Columns, shares: list[Share]) -> list[
 # ---- in a worker ----
 
 
-def _stream(files: Files, share: Share) -> FileStream:
-    for file, stamp, _ in share.parts:
+def _stream(columns: Columns, types: dict[str, pa.DataType], split: Split) -> FileStream:
+    for file, stamp, _ in split.parts:
         file.check(stamp)
     # without paths, since messages do not name rows
-    opened = PARQUET.open([], [file for file, _, _ in share.parts], 1)
-    opened = opened.only([groups for _, _, groups in share.parts])
-    return FileStream(opened.with_columns(files.columns, files.types), threads=1)
+    opened = PARQUET.open([], [file for file, _, _ in split.parts], 1)
+    opened = opened.only([groups for _, _, groups in split.parts])
+    return FileStream(opened.with_columns(columns, types), threads=1)
 
 
-def parcels_of(files: Files, job: shuffle.Job, share: Share) -> Iterator[pa.Table]:
-    """Read and score a share. Yield parcels."""
-    if job.compares and len(share.parts) > 1:  # files may have any order
-        for number, part in enumerate(share.parts):
-            yield from parcels_of(files, job, share._replace(begins=number << 20, parts=[part]))
+def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) -> Iterator[pa.Table]:
+    """Read and score a split. Yield packed chunks."""
+    if job.compares and len(split.parts) > 1:  # files may have any order
+        for number, part in enumerate(split.parts):
+            yield from read_split(job, types, split._replace(begins=number << 20, parts=[part]))
         return
-    stream, names = _stream(files, share), list(files.types)
+    stream, names = _stream(job.task.columns, types, split), list(types)
     found: list[pa.Table] | None = None
     with worker.without_rows():
         with closing(stream._tables(names)) as numbered:
             if job.scattered:
-                yield from shuffle.scattered(job, (table for _, table in numbered), share.number)
+                yield from shuffle.pack_rows(job, (table for _, table in numbered), split.number)
                 return
             if job.task.lists:
                 rows: Iterator[shuffle.Rows] = ((table, None) for _, table in numbered)
@@ -198,9 +189,9 @@ def parcels_of(files: Files, job: shuffle.Job, share: Share) -> Iterator[pa.Tabl
                 rows = ((table, grouped) for table, _, grouped in stream._whole_tables(numbered))
             # nothing is yielded until it is known that the rows of each query stand together
             with suppress(NotGroupedError):
-                found = list(shuffle.together(job, rows, share))
+                found = list(shuffle.score_or_pack(job, rows, split))
         if found is None:
             with closing(stream._tables(names)) as numbered:
                 whole = pa.concat_tables([table for _, table in numbered])
-            found = list(shuffle.together(job, [(whole, None)], share))
+            found = list(shuffle.score_or_pack(job, [(whole, None)], split))
         yield from found

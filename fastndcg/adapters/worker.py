@@ -1,24 +1,23 @@
 """What a worker of Spark, Dask or Ray does: it scores whole queries on one thread.
 
-    engine's table -> make_task in the driver -> Task -> whole queries in one part -> results or sums
+    engine's table -> make_task in the driver -> Task -> whole queries of a partition -> results or sums
 
-A part is scored like a whole data set, and no value depends on other queries, so the values of an engine are
-those of `evaluate`, bit for bit.
+A partition is scored like a whole data set, and no value depends on other queries, so the values of an engine
+are those of `evaluate`, bit for bit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.analysis.anchors import scores_of_orders
 from fastndcg.api.evaluate import scoring_by
 from fastndcg.common.arrays import JOINED, Float64
 from fastndcg.common.arrow_types import decode, is_list
@@ -44,16 +43,10 @@ _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
 class Keywords(RoleKeywords, total=False):
-    """Keywords of the functions that take an engine's table, for their signatures."""
+    """Keywords of the functions of engines; `order` is for tables, and `grouped` for files."""
 
+    score: str | Sequence[str] | None  # type: ignore[misc]
     order: str | None
-    convention: str | Convention | None
-    partitions: int | None
-
-
-class FileKeywords(RoleKeywords, total=False):
-    """Keywords of the functions that read files in workers."""
-
     convention: str | Convention | None
     partitions: int | None
     grouped: bool
@@ -61,18 +54,31 @@ class FileKeywords(RoleKeywords, total=False):
 
 @dataclass(frozen=True)
 class Options(Roles):
-    """Options that all engines take in addition to data and measures: those of `Keywords` and
-    `FileKeywords`.
-    """
+    """Options that all engines take in addition to data and measures: those of `Keywords`."""
 
+    score: str | Sequence[str] | None = None  # type: ignore[assignment]
     order: str | None = None
     convention: str | Convention | None = None
     partitions: int | None = None
     grouped: bool = False
 
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The columns of scores, if they are several."""
+        if isinstance(self.score, str) or not isinstance(self.score, Iterable):
+            return ()
+        systems = tuple(dict.fromkeys(self.score))
+        if not systems:
+            raise ColumnError('score names no column; name one, or several, as in score=["bm25", "rerank"]')
+        return systems
+
+    @property
+    def of_one_system(self) -> Options:
+        return replace(self, score=self.systems[0]) if self.systems else self
+
 
 class Task(NamedTuple):
-    """The task that engines send to their workers, the same for each part."""
+    """The task that engines send to their workers, the same for each partition."""
 
     measures: tuple[Measure, ...]
     # names of the measures in the driver; a worker may name a user's function differently
@@ -81,36 +87,36 @@ class Task(NamedTuple):
     order: str | None
     convention: Convention | None
     lists: bool  # a row holds lists, and is a whole query
-    anchors: bool = False  # whether measures are computed for several orders of documents
+    systems: tuple[str, ...] = ()  # columns of scores, if there are several
 
     @property
     def query(self) -> str:
         return str(self.columns.query)
 
     @property
+    def score_columns(self) -> tuple[str, ...]:
+        return self.systems or (self.columns.score,)
+
+    @property
     def names(self) -> list[str]:
         """Columns to read."""
         order = [] if self.order is None else [self.order]
-        return list(dict.fromkeys([*self.columns.names, *order]))
+        return list(dict.fromkeys([*self.columns.names, *self.systems, *order]))
 
     @property
     def results(self) -> list[str]:
         """Columns of the results, in order."""
         weight = [] if self.columns.weight is None else ["weight"]
-        return [self.query, *self.columns.keep, *weight, *self.notations]
+        system = ["system"] if self.systems else []
+        return [self.query, *self.columns.keep, *weight, *system, *self.notations]
 
 
 def make_task(
-    schema: pa.Schema,
-    measures: Measures,
-    options: Options,
-    of_files: Columns | None = None,
-    *,
-    anchors: bool = False,
+    schema: pa.Schema, measures: Measures, options: Options, of_files: Columns | None = None
 ) -> Task:
     """Make the task, and check it against the columns; those `of_files` are known, and rows have an order."""
     columns = of_files or find_columns(
-        schema.names, options, is_list=lambda name: is_list(schema.field(name).type)
+        schema.names, options.of_one_system, is_list=lambda name: is_list(schema.field(name).type)
     )
     if columns.query is None:
         raise ColumnError(
@@ -120,7 +126,9 @@ def make_task(
     rule = None if options.convention is None else as_convention(options.convention)
     lists = is_list(schema.field(columns.relevance).type)
     labels = tuple(measure.label for measure in known)
-    task = Task(known, labels, columns, options.order, rule, lists, anchors)
+    task = Task(known, labels, columns, options.order, rule, lists, options.systems)
+    for name in task.systems:
+        check_column(schema.names, "score", name)
     if options.order is not None:
         check_column(schema.names, "order", options.order)
     if lists and task.order is not None:
@@ -150,29 +158,43 @@ def make_task(
 # ---- in a worker ----
 
 
-def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> Scores:
-    """Score a part that consists of whole queries."""
+def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> list[Scores]:
+    """Score a partition of whole queries, by each system."""
     with without_rows(" This is the count of one part of the data."):
         if task.order is not None:
             table, grouped = table.take(_sorted_rows(task, table)), None
         if grouped is None and not task.lists:
             grouped = grouped_rows(table, task.columns)
-        rankings = Rankings._of(**fields_of_table(table, task.columns, grouped=grouped))
-        compute = scores_of_orders if task.anchors else scoring_by(task.convention)
-        return compute(task.measures, rankings, 1)
+        score_by = scoring_by(task.convention)
+        return [
+            score_by(task.measures, Rankings._of(**fields_of_table(table, columns, grouped=grouped)), 1)
+            for columns in (replace(task.columns, score=name) for name in task.score_columns)
+        ]
 
 
-def results(scores: Scores, schema: pa.Schema) -> pa.Table:
-    """A row for each query: id, kept columns, weight, and values."""
-    table = scores._frame()
-    columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
-    return pa.table(columns, schema=schema)
+def results(task: Task, systems: Sequence[Scores], schema: pa.Schema) -> pa.Table:
+    """A row for each query, or for each system and query: id, kept columns, weight, system, and values."""
+    tables = [
+        pa.table([decode(each).cast(field.type) for each, field in zip(columns, schema, strict=True)], schema)
+        for columns in _columns_of_results(task, systems)
+    ]
+    return pa.concat_tables(tables)
+
+
+def _columns_of_results(task: Task, systems: Sequence[Scores]) -> Iterator[list[pa.ChunkedArray]]:
+    for name, scores in zip(task.score_columns, systems, strict=True):
+        columns = scores._frame().columns
+        if task.systems:
+            columns.insert(
+                len(columns) - len(task.measures), pa.chunked_array([pa.repeat(name, len(scores))])
+            )
+        yield columns
 
 
 def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
     """The types of results, from those of the data."""
-    scores = score(task, plain_table(schema.empty_table().select(task.names)))
-    return plain_table(scores._frame().rename_columns(task.results)).schema
+    systems = score(task, plain_table(schema.empty_table().select(task.names)))
+    return plain_table(pa.table(next(_columns_of_results(task, systems)), task.results)).schema
 
 
 def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:

@@ -9,23 +9,26 @@
     valid = {"data": X_valid, "label": y_valid, "qid": qid_valid}
     model = xgb.XGBRanker(callbacks=[fnx.callback("nDCG@10", {"valid": valid})])
 
-XGBoost minimises a metric that it does not know, so early stopping needs `maximize=True`.
+XGBoost minimises a metric that it does not know, so early stopping needs `maximize=True`; a warning says so.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xgboost
 
-from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.adapters.boosters import Meter, unscored_rankings
+from fastndcg.errors import InputError, InputTypeError, warn
 
 if TYPE_CHECKING:
     from fastndcg.measures.conventions import Convention
     from fastndcg.rankings.rankings import Rankings
+
+_MAXIMISED = ("ndcg", "map", "pre", "auc")  # how names begin of which XGBoost takes the highest for the best
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:
@@ -55,8 +58,8 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     -----
     XGBoost maximises a metric whose name begins with ndcg, map, pre or auc in small letters, and minimises
     all others, also "nDCG@10". Early stopping of these needs `maximize=True` in `train`, or
-    `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`. Name a measure otherwise than an `eval_metric`
-    of XGBoost's own, whose history would hold the values of both.
+    `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`; without it, a warning says so. Name a measure
+    otherwise than an `eval_metric` of XGBoost's own, whose history would hold the values of both.
 
     Examples
     --------
@@ -113,14 +116,35 @@ class Metric(Meter):
         if xgboost.collective.get_world_size() > 1:
             means = self._means_over_workers(predictions, data)
         else:
-            means = self.means(self.rankings(data, lambda: _queries(data)), predictions)
-        return list(zip([printable_name(each.label) for each in self.measures], means, strict=True))
+            means = self.means(self.rankings(data, lambda: self._read_queries(data)), predictions)
+        return list(zip(self.names, means, strict=True))
+
+    def _read_queries(self, data: xgboost.DMatrix) -> Rankings:
+        self._warn_if_minimised()
+        return _queries(data)
+
+    def _warn_if_minimised(self) -> None:
+        """Warn if early stopping will take the lowest value for the best. XGBoost tells a metric nothing of
+        it, but calls it from where its callbacks are.
+        """
+        frame, caller = sys._getframe(), xgboost.callback.CallbackContainer.after_iteration.__code__
+        while frame.f_back is not None and frame.f_code is not caller:
+            frame = frame.f_back
+        callbacks = frame.f_locals["self"].callbacks if frame.f_code is caller else []
+        for each in callbacks:
+            if isinstance(each, xgboost.callback.EarlyStopping) and each.maximize is None:
+                name = each.metric_name or self.names[-1]
+                if name in self.names and not name.startswith(_MAXIMISED):
+                    warn(
+                        f"XGBoost takes the lowest {name} for the best: pass maximize=True to train, "
+                        "or to xgboost.callback.EarlyStopping"
+                    )
 
     def _means_over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[float]:
         """Return means over the queries of all workers. Workers without queries take part too."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
-            scores = self.scores(self.rankings(data, lambda: _queries(data)), predictions)
+            scores = self.scores(self.rankings(data, lambda: self._read_queries(data)), predictions)
             for row, mean in enumerate(scores.mean().values()):
                 values, weight = scores._values_that_count(row)
                 share = len(values) if weight is None else weight.sum()

@@ -134,7 +134,7 @@ def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[
 
 def _effective(weights: Float64) -> float:
     """The number of equal weights that vary as much."""
-    squares = statistics.exact_sum_of_products(weights, weights)
+    squares = statistics.exact_sum(weights, weights)
     return float(statistics.exact_sum(weights) ** 2 / squares) if squares else 0.0
 
 

@@ -242,7 +242,7 @@ class MeanSums(NamedTuple):
         else:
             of_empty = 1.0 if convention.weights in ("lightgbm", "xgboost") else weight
             factors = np.where(empty, of_empty, weight)
-            total = statistics.exact_sum_of_products(values[now], factors[now])
+            total = statistics.exact_sum(values[now], factors[now])
             weights = statistics.exact_sum(weight[now])
         undefined = int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted))
         queries = int(np.count_nonzero(weight[now]))

@@ -32,7 +32,7 @@ from fastndcg.scores.slices import (
 )
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, interval_of
-from fastndcg.statistics.exact_sums import Moments, SumsByGroup, moments_by_group, sums_by_group
+from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
@@ -279,7 +279,7 @@ class Scores(AsFrame):
             table["small"] = pa.array(sizes < SMALL)
         weighted = self._weight is not None
         for row, measure in enumerate(self.measures):
-            moments = moments_by_group(self._sums_by(row, codes, n, spread=confidence is not None))
+            moments = self._sums_by(row, codes, n, spread=confidence is not None).each()
             means = self._means_by(row, codes, n, moments)
             of_measure = columns_of_means(measure.label, means, moments, confidence, weighted=weighted)
             if confidence is not None:
@@ -338,11 +338,11 @@ class Scores(AsFrame):
         """The mean of a measure, from its sums."""
         return moments.mean(weighted=self._weight is not None)
 
-    def _sums_by(self, row: int, codes: Int64, n: int, *, spread: bool) -> dict[str, SumsByGroup]:
+    def _sums_by(self, row: int, codes: Int64, n: int, *, spread: bool) -> Moments:
         """The sums of what enters the mean of each of n groups of queries."""
         counts = self._counts(row)
         of_values = codes if counts is None else codes[counts]
-        return sums_by_group(of_values, n, *self._values_that_count(row), spread=spread)
+        return Moments.by_group(of_values, n, *self._values_that_count(row), spread=spread)
 
     def _means_by(
         self,

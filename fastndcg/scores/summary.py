@@ -45,7 +45,7 @@ class Means(dict[str, float]):
 class Summary(Table):
     """A row of numbers for each measure. Quartiles, intervals and anchors appear only if they were computed.
 
-    If there are several runs, each row begins with the name of its run.
+    If there are several runs, or systems of an engine, each row begins with its name.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Summary(Table):
         Of what an engine has computed: the `Scores.signature` of each measure by its notation.
     """
 
-    _NAMES = ("run", "measure")
+    _NAMES = ("run", "system", "measure")
     _ANCHORS = ("worst", "random", "best", "position")
     _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
     _COUNTS = ("queries", "empty")

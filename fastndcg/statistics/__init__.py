@@ -7,13 +7,6 @@ significance
 resampling  tests and intervals by random signs and draws
 """
 
-from fastndcg.statistics.exact_sums import (
-    Moments,
-    SumsByGroup,
-    exact_sum,
-    exact_sum_of_products,
-    mean,
-    quartiles,
-)
+from fastndcg.statistics.exact_sums import Moments, exact_sum, mean, quartiles
 
-__all__ = ["Moments", "SumsByGroup", "exact_sum", "exact_sum_of_products", "mean", "quartiles"]
+__all__ = ["Moments", "exact_sum", "mean", "quartiles"]

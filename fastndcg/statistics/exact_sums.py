@@ -1,15 +1,15 @@
 """Correctly rounded means, and the other numbers of a summary.
 
-A float64 is a whole number times a power of two, so a sum of float64 values is exactly a fraction. It does
-not depend on the order of the values, nor on how they are split among batches, threads or machines: the
-fractions of parts add up to that of the whole.
+A float64 is a whole number times a power of two, so a sum of float64 values, or of products of two of them,
+is exactly an integer of Python in a fixed unit. It does not depend on the order of the values, nor on how
+they are split among batches, threads or machines: the sums of parts are added with `+`.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,9 +22,10 @@ from fastndcg.errors import InputError
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
 
-_AT_ONCE = (1 << 15) - 1  # values whose temporary arrays stay in a core's cache
-_MOST = 1 << 26  # values by group at a time, so that a step takes at least 13 bits
-_UNIT = -2560  # products of two float64, and all steps towards them, are whole numbers of 2**_UNIT
+_CHUNK = (1 << 15) - 1  # values whose temporary arrays stay in a core's cache
+_CHUNK_BY_GROUP = 1 << 26  # so that a step takes at least 13 bits of each value
+_BITS = 2560  # products of two float64, and all steps towards them, are whole numbers of 2**-_BITS
+_ONE = 1 << _BITS
 # share of the values by which results that are equal may differ, as sums of the same numbers in another order
 ROUNDING = 2.0**-44
 
@@ -68,22 +69,23 @@ def scaled(weight: Float64) -> Float64:
     return divided
 
 
-def exact_sum(values: npt.ArrayLike) -> Fraction:
-    """The exact sum of values. Raises `InputError` for values that are not finite.
+def exact_sum(*factors: npt.ArrayLike) -> Fraction:
+    """The exact sum of values, or of the products of two arrays. Raises `InputError` for values that are not
+    finite.
 
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
-    """
-    return _checked_sum(np.asarray(values, dtype=np.float64))
-
-
-def exact_sum_of_products(left: Float64, right: Float64) -> Fraction:
-    """The exact sum of left[i] * right[i]. Raises `InputError` for values that are not finite.
-
-    >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
+    >>> float(exact_sum([0.1, 0.2], [3.0, 1.0])) == 0.5
     True
     """
-    return _checked_sum(left, right)
+    arrays = [np.asarray(factor, dtype=np.float64) for factor in factors]
+    for values in arrays:
+        if not math.isfinite(_largest(values)):
+            raise InputError(
+                f"{np.count_nonzero(~np.isfinite(values)):,} of {values.size:,} numbers to sum are not "
+                "finite; leave out those that are infinite or NaN"
+            )
+    return Fraction(_sum(arrays), _ONE)
 
 
 def mean(values: Float64, weight: Float64 | None = None) -> float:
@@ -96,86 +98,123 @@ def mean(values: Float64, weight: Float64 | None = None) -> float:
     if not values.size or not math.isfinite(_largest(values)):
         return float("nan")
     if weight is None:
-        return _whole(values) / (values.size << -_UNIT)  # Python rounds a ratio of integers correctly
-    if not math.isfinite(_largest(weight)):
-        return float("nan")
-    total = _whole(weight)
-    return _whole(values, weight) / total if total else float("nan")
-
-
-def root(square: Fraction) -> float:
-    """The square root of a fraction that may be too large for a float64, or too small.
-
-    >>> root(Fraction(10) ** 400)
-    1e+200
-    """
-    if not square:
-        return 0.0
-    places = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
-    return math.ldexp(math.sqrt(square / Fraction(4) ** places), places)
+        return float(_sum([values]) / (values.size << _BITS))  # Python rounds a ratio of integers correctly
+    total = _sum([weight]) if math.isfinite(_largest(weight)) else 0
+    return float(_sum([values, weight]) / total) if total else float("nan")
 
 
 class Moments(NamedTuple):
-    """Exact sums over some values of one measure; those of parts add up to exactly those of the whole.
+    """Exact sums over some values of one measure, or over those of each group. The sums of parts add up to
+    exactly those of the whole.
 
     >>> values = np.array([0.1, 0.2, 0.7])
     >>> Moments.of(values[:1]) + Moments.of(values[1:]) == Moments.of(values)
     True
     """
 
-    n_values: int
-    undefined: int  # not finite, or of such a weight: they are in `n_values` and in none of the sums
-    total: Fraction
-    squares: Fraction
-    weights: Fraction  # 0 where there are no weights, as is the next
-    weighted: Fraction
-    weighing: int  # values whose weight is not 0
+    n_values: Any  # an int, or an array of them by group, as all sums are
+    undefined: Any  # not finite, or of such a weight: they are in `n_values` and in none of the sums
+    total: Any = 0  # this and the other sums are whole numbers of 2**-_BITS
+    squares: Any = 0
+    weights: Any = 0  # 0 where there are no weights, as are the next
+    weighted: Any = 0
+    weighing: Any = 0  # values whose weight is not 0
     # sums over w^2, w * wv and wv * wv, for the error of the weighted mean; wv is weight times value, rounded
-    weight_squares: Fraction
-    weights_by_weighted: Fraction
-    weighted_squares: Fraction
-    low: float
-    high: float
+    weight_squares: Any = 0
+    weights_by_weighted: Any = 0
+    weighted_squares: Any = 0
+    low: Any = math.inf  # of all values, not by group
+    high: Any = -math.inf
 
     @classmethod
     def of(cls, values: Float64, weight: Float64 | None = None) -> Moments:
         """Sums of values, (n,), and of their weights, (n,), if any."""
-        count, undefined = len(values), 0
-        low, high = float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
-        if count and not math.isfinite(max(high, -low) if weight is None else high - low + weight.sum()):
-            defined = np.isfinite(values) & (True if weight is None else np.isfinite(weight))
-            undefined = len(values) - int(defined.sum())
-            values, weight = values[defined], None if weight is None else weight[defined]
-            low, high = float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
-        of_weights: tuple[Any, ...] = (Fraction(0), Fraction(0), 0, Fraction(0), Fraction(0), Fraction(0))
+        return cls._of(values, weight, None, 0, _FACTORS if weight is not None else _FACTORS[:2])
+
+    @classmethod
+    def by_group(
+        cls,
+        groups: Int64,
+        n_groups: int,
+        values: Float64,
+        weight: Float64 | None = None,
+        *,
+        spread: bool = True,
+    ) -> Moments:
+        """Sums by the numbers of the groups of values, (n,): those that means need, or with `spread` their
+        errors too.
+        """
+        fields = _FACTORS[:2] if weight is None else _FACTORS[2:]
+        return cls._of(
+            values, weight, groups, n_groups, fields if spread else fields[: 1 + (weight is not None)]
+        )
+
+    @classmethod
+    def _of(cls, values: Any, weight: Any, groups: Any, n_groups: int, fields: Any) -> Moments:
+        def count(rows: npt.NDArray[np.bool_]) -> Any:
+            if groups is None:
+                return int(np.count_nonzero(rows))
+            return np.bincount(groups, rows, n_groups).astype(np.int64)
+
+        finite = np.isfinite(values) if weight is None else np.isfinite(values) & np.isfinite(weight)
+        found = {"n_values": count(np.ones_like(finite)), "undefined": count(~finite)}
+        if not finite.all():
+            values, weight = values[finite], None if weight is None else weight[finite]
+            groups = None if groups is None else groups[finite]
+        factors = {"value": values}
         if weight is not None:
-            weighted = weight * values
-            of_weights = (
-                exact_sum(weight),
-                exact_sum_of_products(values, weight),
-                int(np.count_nonzero(weight)),
-                *map(exact_sum_of_products, (weight, weight, weighted), (weight, weighted, weighted)),
-            )
-        sums = exact_sum(values), exact_sum_of_products(values, values)
-        return cls._make([count, undefined, *sums, *of_weights, low, high])
+            factors |= {"weight": weight, "product": weight * values}
+            found["weighing"] = count(weight != 0)
+        if groups is None:
+            found |= {
+                "low": float(values.min(initial=math.inf)),
+                "high": float(values.max(initial=-math.inf)),
+            }
+        for name, *names in fields:
+            found[name] = _sum([factors[each] for each in names], groups, n_groups)
+        return cls(**found)
 
     def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
-        """Sums over the values of both."""
+        """Sums over the values of both, not by group."""
         sums = map(operator.add, self[:-2], other[:-2])
         return Moments._make([*sums, min(self.low, other.low), max(self.high, other.high)])
 
+    @classmethod
+    def merged(cls, groups: Int64, n_groups: int, parts: Sequence[Moments]) -> Moments:
+        """Sums by group over parts, whose groups, one part after the other, have the numbers `groups`."""
+
+        def add(*sums: Any) -> Any:
+            if not isinstance(sums[0], np.ndarray):
+                return sums[0]
+            found = np.zeros(n_groups, sums[0].dtype)
+            np.add.at(found, groups, np.concatenate(sums))
+            return found
+
+        return cls(*map(add, *parts))
+
+    def of_groups(self, rows: Int64) -> Moments:
+        """The sums of some of the groups."""
+        return Moments(*(each[rows] if isinstance(each, np.ndarray) else each for each in self))
+
+    def each(self) -> list[Moments]:
+        """The sums of each group."""
+        n = len(self.n_values)
+        columns = [field.tolist() if isinstance(field, np.ndarray) else [field] * n for field in self]
+        return list(map(Moments._make, zip(*columns, strict=True)))
+
     def mean(self, *, weighted: bool = False) -> float:
         """As the function `mean`: rounded once; NaN for no values, a NaN among them, or only zero weights."""
-        divisor = self.weights if weighted else self.n_values
+        divisor = self.weights if weighted else self.n_values << _BITS
         if not self.n_values or self.undefined or not divisor:
             return float("nan")
         return float((self.weighted if weighted else self.total) / divisor)
 
     def std(self, ddof: int = 1) -> float:
         """Standard deviation with the divisor n - ddof; NaN for n <= ddof, or a NaN among the values."""
-        if self.n_values <= ddof or self.undefined:
+        n = self.n_values
+        if n <= ddof or self.undefined:
             return float("nan")
-        return root((self.squares - self.total**2 / self.n_values) / (self.n_values - ddof))
+        return root((self.squares * n << _BITS) - self.total**2, n * (n - ddof) << 2 * _BITS)
 
     def error(self, *, weighted: bool = False) -> tuple[float, float]:
         """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN
@@ -187,16 +226,43 @@ class Moments(NamedTuple):
             return float("nan"), float("nan")
         if not weighted:
             return self.std() / math.sqrt(n), float(n - 1)
-        mean = self.weighted / self.weights
-        squares = self.weighted_squares - 2 * mean * self.weights_by_weighted + mean**2 * self.weight_squares
-        error = math.sqrt(max(squares * n / (n - 1), Fraction(0)) / self.weights**2)
-        return error, float(self.weights**2 / self.weight_squares - 1)
+        total, w = self.weighted, self.weights
+        # (sum of w)^2 times the sum of w^2 (v - m)^2
+        squares = self.weighted_squares * w**2 - 2 * total * w * self.weights_by_weighted
+        squares += total**2 * self.weight_squares
+        freedom = (w**2 - (self.weight_squares << _BITS)) / (self.weight_squares << _BITS)
+        return math.sqrt(max((squares * n << _BITS) / ((n - 1) * w**4), 0.0)), freedom
 
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; NaN for no values, or a NaN among them."""
         if not self.n_values or self.undefined:
             return float("nan"), float("nan")
         return self.low, self.high
+
+
+# the sums of `Moments`, with the factors of each
+_FACTORS: list[tuple[str, ...]] = [
+    ("total", "value"),
+    ("squares", "value", "value"),
+    ("weights", "weight"),
+    ("weighted", "value", "weight"),
+    ("weight_squares", "weight", "weight"),
+    ("weights_by_weighted", "weight", "product"),
+    ("weighted_squares", "product", "product"),
+]
+
+
+def root(numerator: int, denominator: int) -> float:
+    """The square root of a ratio that may be too large for a float64, or too small.
+
+    >>> root(10**400, 1)
+    1e+200
+    """
+    if not numerator:
+        return 0.0
+    places = (numerator.bit_length() - denominator.bit_length()) // 2
+    scaled = numerator << max(-2 * places, 0), denominator << max(2 * places, 0)
+    return math.ldexp(math.sqrt(operator.truediv(*scaled)), places)
 
 
 def quartiles(values: Float64) -> tuple[float, float, float]:
@@ -212,54 +278,39 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     return q25, median, q75
 
 
-def _checked_sum(*factors: Float64) -> Fraction:
-    for factor in factors:
-        _check_finite(factor)
-    return _fraction(_whole(*factors), _UNIT)
-
-
-def _check_finite(values: Float64) -> None:
-    if not math.isfinite(_largest(values)):
-        raise InputError(
-            f"{np.count_nonzero(~np.isfinite(values)):,} of {values.size:,} numbers to sum are not finite; "
-            "leave out those that are infinite or NaN"
-        )
-
-
 def _largest(values: Float64) -> float:
     """The largest absolute value; NaN if one is NaN."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-def _fraction(whole: int, unit: int) -> Fraction:
-    """whole * 2**unit. `Fraction` would look for the power of two that both sides share by dividing."""
-    zeros = min((whole & -whole).bit_length() - 1, -unit) if whole else -unit
-    return Fraction(whole >> zeros, 1 << (-unit - zeros))
+def _sum(factors: Sequence[Float64], groups: Int64 | None = None, n_groups: int = 0) -> Any:
+    """The exact sum of values, or of products of two, in units of 2**-_BITS; or an array of those by group.
 
-
-def _whole(*factors: Float64) -> int:
-    """The exact sum of values, or of products of two, in units of 2**_UNIT."""
-    total = 0
-    for start in range(0, factors[0].size, _AT_ONCE):
-        for unit, *digits in _digits([factor[start : start + _AT_ONCE] for factor in factors]):
-            # not `@`, for which BLAS starts threads
-            found = digits[0].sum() if len(digits) == 1 else np.einsum("i,i", *digits)
-            total += int(found) << (unit - _UNIT)
-    return total
-
-
-def _digits(factors: Sequence[Float64]) -> Iterator[tuple[Any, ...]]:
-    """Yield a power of two, and as many arrays of whole numbers as there are factors. Their products times
-    that power add up to the products of the factors, and float64 adds up those of one step without rounding.
+    Values are split into powers of two times whole numbers of so few bits that float64 adds up these, or
+    their products, without rounding.
     """
-    bits = (53 - factors[0].size.bit_length()) // len(factors)
-    if len(factors) == 1:
-        yield from _leading_bits(factors[0], bits)
-        return
-    left = list(_leading_bits(factors[0], bits))
-    right = left if factors[1] is factors[0] else list(_leading_bits(factors[1], bits))
-    for (unit, one), (power, other) in product(left, right):
-        yield unit + power, one, other
+    one, other = factors[0], factors[-1]
+    total: Any = 0 if groups is None else np.zeros(n_groups, object)
+    size = min(len(one), _CHUNK if groups is None else _CHUNK_BY_GROUP)
+    bits = (53 - size.bit_length()) // len(factors)
+    for start in range(0, len(one), size or 1):
+        chunk = slice(start, start + size)
+        left = _leading_bits(one[chunk], bits)
+        steps: Iterable[Any] = ((step, (0, None)) for step in left)
+        if len(factors) > 1:
+            digits_of_one = list(left)
+            steps = product(
+                digits_of_one, digits_of_one if other is one else _leading_bits(other[chunk], bits)
+            )
+        for (unit, digits), (power, others) in steps:
+            sums: Any
+            if groups is not None:
+                products = digits if others is None else digits * others
+                sums = np.bincount(groups[chunk], products, n_groups).astype(np.int64).astype(object)
+            else:  # not `@`, for which BLAS starts threads
+                sums = int(digits.sum() if others is None else np.einsum("i,i", digits, others))
+            total += sums << (unit + power + _BITS)
+    return total
 
 
 def _leading_bits(values: Float64, bits: int) -> Iterator[tuple[int, Float64]]:
@@ -275,84 +326,3 @@ def _leading_bits(values: Float64, bits: int) -> Iterator[tuple[int, Float64]]:
         np.trunc(whole, out=whole)
         yield unit + scale, whole
         rest -= whole * 2.0**unit
-
-
-class SumsByGroup(NamedTuple):
-    """For each group the sum of wholes[group] * 2**unit.
-
-    >>> SumsByGroup.of(np.array([1, 0, 1]), 2, np.array([1e100, 0.5, -1e100])).fractions()
-    [Fraction(1, 2), Fraction(0, 1)]
-    """
-
-    unit: int
-    wholes: npt.NDArray[Any]  # (n_groups,), integers of Python
-
-    @classmethod
-    def of(cls, groups: Int64, n_groups: int, *factors: Float64) -> SumsByGroup:
-        """Sums of values, or of products of two, (n,), by the numbers of their groups, (n,).
-
-        Raises `InputError` for values that are not finite.
-        """
-        for factor in factors:
-            _check_finite(factor)
-        found = []
-        for start in range(0, len(groups), _MOST):
-            part = slice(start, start + _MOST)
-            for unit, *digits in _digits([factor[part] for factor in factors]):
-                sums = np.bincount(groups[part], math.prod(digits), n_groups)
-                found.append(cls(unit, sums.astype(np.int64).astype(object)))
-        return cls.merged(np.tile(np.arange(n_groups), len(found)), n_groups, found)
-
-    @classmethod
-    def merged(cls, groups: Int64, n_groups: int, parts: Sequence[SumsByGroup]) -> SumsByGroup:
-        """Sums over parts, of which all sums one after another belong to the groups with these numbers."""
-        unit, sums = min(0, *(part.unit for part in parts)) if parts else 0, np.zeros(n_groups, object)
-        if parts:
-            np.add.at(sums, groups, np.concatenate([part.wholes << (part.unit - unit) for part in parts]))
-        return cls(unit, sums)
-
-    def fractions(self) -> list[Fraction]:
-        """The sum of each group."""
-        return [_fraction(whole, self.unit) for whole in self.wholes.tolist()]
-
-
-# the sums of `Moments`, with the factors of each
-_FACTORS = {
-    "total": ("value",),
-    "squares": ("value", "value"),
-    "weights": ("weight",),
-    "weighted": ("value", "weight"),
-    "weight_squares": ("weight", "weight"),
-    "weights_by_weighted": ("weight", "product"),
-    "weighted_squares": ("product", "product"),
-}
-
-
-def sums_by_group(
-    groups: Int64, n_groups: int, values: Float64, weight: Float64 | None = None, *, spread: bool = False
-) -> dict[str, SumsByGroup]:
-    """The fields of `Moments` of each group that its mean needs, or with `spread` its error too."""
-    needed = ["total"] if weight is None else ["weights", "weighted"]
-    if spread:
-        needed = list(_FACTORS)[:2] if weight is None else list(_FACTORS)[2:]
-    finite = np.isfinite(values) & (True if weight is None else np.isfinite(weight))
-    counted = {"n_values": groups, "undefined": groups[~finite]}
-    groups, factors = groups[finite], {"value": values[finite]}
-    if weight is not None:
-        factors |= {"weight": weight[finite], "product": weight[finite] * values[finite]}
-        counted["weighing"] = groups[factors["weight"] != 0]
-    counts = {name: SumsByGroup(0, np.bincount(of, minlength=n_groups)) for name, of in counted.items()}
-    sums = {
-        name: SumsByGroup.of(groups, n_groups, *(factors[each] for each in _FACTORS[name])) for name in needed
-    }
-    return counts | sums
-
-
-def moments_by_group(sums: Mapping[str, SumsByGroup]) -> list[Moments]:
-    """The moments of each group, without the extremes, from `sums_by_group`."""
-    n = len(sums["n_values"].wholes)
-    columns: dict[str, Sequence[Any]] = {name: [0] * n for name in Moments._fields}
-    columns |= {name: [Fraction(0)] * n for name in _FACTORS}
-    for name, each in sums.items():
-        columns[name] = each.fractions() if name in _FACTORS else each.wholes.tolist()
-    return list(map(Moments._make, zip(*columns.values(), strict=True)))

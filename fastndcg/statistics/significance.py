@@ -12,7 +12,6 @@ from fastndcg.statistics.exact_sums import (
     ROUNDING,
     differences_of,
     exact_sum,
-    exact_sum_of_products,
     is_constant,
     mean,
     scaled,
@@ -68,7 +67,7 @@ class Spread(NamedTuple):
             return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
         if clusters is None:
             error = math.ldexp(math.sqrt(exact_sum(shares * shares) * n / (n - 1) / whole**2), power)
-            return cls(n, middle, std, error, float(whole**2 / exact_sum_of_products(w, w) - 1))
+            return cls(n, middle, std, error, float(whole**2 / exact_sum(w, w) - 1))
         # summed in an order that depends neither on the order of queries nor on the choice of baseline
         order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
         starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))

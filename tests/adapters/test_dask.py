@@ -159,19 +159,6 @@ def test_lists():
         assert rows_of(results) == expected
 
 
-def test_parquet(tmp_path):
-    table = engines.documents(100)
-    for part in range(3):
-        pq.write_table(table.slice(part * 600, 600), tmp_path / f"{part}.parquet", row_group_size=100)
-    df = dd.read_parquet(tmp_path, split_row_groups=True)
-    results = fnd.evaluate(df, engines.MEASURES, **engines.COLUMNS)
-    assert rows_of(results) == engines.rows_of(engines.here(table).to_arrow())
-    results.to_parquet(tmp_path / "results")
-    written = dd.read_parquet(tmp_path / "results")
-    means = fnd.means(written, "nDCG@10", weight="weight").to_pylist()
-    assert means[0]["nDCG@10"] == engines.here(table, "nDCG@10").mean()["nDCG@10"]
-
-
 def test_a_partition_without_rows():
     df = frame(engines.documents(20))
     alone = df[df["qid"] == -50]
@@ -212,10 +199,13 @@ def test_columns_of_the_page(tmp_path, capsys):
     table = engines.documents(100).drop_columns(["country"]).rename_columns({"score": "bm25"})
     table = table.append_column("rerank", pa.array(np.random.default_rng(4).random(table.num_rows)))
     pq.write_table(table, tmp_path / "predictions.parquet")
-    example = engines.page_example("Comparing columns of scores")
-    exec(example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet"))), {})  # noqa: S102 - the page's own lines
+    example = engines.page_examples("Columns of scores")
+    names = {"fnd": fnd, "rows": dd.read_parquet(tmp_path / "predictions.parquet")}
+    exec(example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet"))), names)  # noqa: S102 - the page's own lines
     systems = {name: fn.Rankings.from_arrow(table, query="qid", score=name) for name in ("bm25", "rerank")}
-    assert str(fn.compare(systems, ["nDCG@10", "RR"])) in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert str(fn.compare(systems, ["nDCG@10", "RR"])) in shown
+    assert f"rerank  nDCG@10  {fn.evaluate(systems['rerank'], 'nDCG@10').mean()['nDCG@10']:.6f}" in shown
 
 
 def test_the_script(tmp_path):

@@ -7,7 +7,6 @@ import tempfile
 import engines
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from engine_laws import Engine, Laws, run_page
 
@@ -95,15 +94,6 @@ def test_frames_of_pandas():
     rows = data.from_pandas([table.slice(0, 500).to_pandas(), table.slice(500).to_pandas()])
     expected = engines.rows_of(engines.here(table).to_arrow())
     assert rows_of(fnr.evaluate(rows, engines.MEASURES, **engines.COLUMNS)) == expected
-
-
-def test_files(tmp_path):
-    table = engines.documents(100)
-    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=200)
-    rows = data.read_parquet(tmp_path / "rows.parquet")
-    fnr.evaluate(rows, "AP", **engines.COLUMNS).write_parquet(tmp_path / "results")
-    found = engines.rows_of(pq.read_table(tmp_path / "results"))
-    assert found == engines.rows_of(engines.here(table, "AP").to_arrow())
 
 
 def test_other_errors_pass():

@@ -346,13 +346,6 @@ def test_files_that_change_are_told(spark, tmp_path):
         found.collect()
 
 
-def test_each_key_has_a_partition_of_its_own(spark):
-    for n in (1, 2, 7, 300):
-        keys = spark.createDataFrame([(key,) for key in fns.block_keys(np.arange(n)).tolist()], "block int")
-        found = keys.select(F.expr(f"pmod(hash(block), {n})").alias("partition"))
-        assert [row.partition for row in found.collect()] == list(range(n))
-
-
 # ---- recipes ----
 
 

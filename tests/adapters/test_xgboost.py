@@ -89,9 +89,20 @@ def test_early_stopping():
     assert booster.best_iteration == int(np.argmax(found)) == len(found) - 5
 
 
+def test_early_stopping_that_would_minimise_is_warned_of():
+    """XGBoost looks at the first letters: `nDCG@10` is minimised, and training ends at once."""
+    with pytest.warns(
+        UserWarning, match="takes the lowest nDCG@10 for the best: pass maximize=True to train"
+    ):
+        booster, _ = trained(fnx.metric(["RR", "nDCG@10"]), 60, early_stopping_rounds=4)
+    assert booster.best_iteration < 5
+    stopping = EarlyStopping(rounds=4, data_name="valid", metric_name="ndcg@10")
+    trained(fnx.metric("nDCG@10"), 5, callbacks=[stopping])  # and no warning without, or of another measure
+    trained(fnx.metric("nDCG@10"), 5)
+
+
 @pytest.mark.parametrize("name", ["ndcg@5", "map@10", "prec@3", "ndcg(gain='exp2')@5"])
 def test_names_that_xgboost_maximises_stay_as_they_were_written(name):
-    """It looks at the first letters: `nDCG@10` would be minimised, and training end at once."""
     found, shown = trained(fnx.metric(name), 60, early_stopping_rounds=4)
     expected, history = trained(fnx.metric(str(fn.parse(name))), 60, early_stopping_rounds=4, maximize=True)
     assert found.best_iteration == expected.best_iteration == int(np.argmax([*history["valid"].values()][-1]))

@@ -57,17 +57,15 @@ def _batch(table, first, end):
 
 
 def results_of(task, table):
-    scores = worker.score(task, table)
-    return worker.results(scores, worker.schema_of_results(task, table.schema))
+    return worker.results(task, worker.score(task, table), worker.schema_of_results(task, table.schema))
 
 
-def added_up(task, tables, values=False):
-    """What three blocks make of the rows of all parts, in any order: sums, and quartiles where values are wanted."""
-    job = shuffle.Job(task, 3, None, values, scattered=True)
-    packed = [parcel for table in tables for parcel in shuffle.of_tables(job, [table])]
+def added_up(task, tables):
+    """The sums that three blocks make of the rows of all partitions, in any order."""
+    job = shuffle.Job(task, 3, None, scattered=True)
+    packed = [chunk for table in tables for chunk in shuffle.pack_partition(job, [table])]
     random.Random(0).shuffle(packed)
-    found = list(shuffle.joined(job, packed))
-    rows = list(shuffle.quartiled(found)) if values else found
+    rows = shuffle.score_blocks(job, packed)
     return aggregates.unpickle_rows(row for table in rows for row in table.to_pylist())
 
 
@@ -85,17 +83,10 @@ def test_results_of_parts_are_those_of_the_whole(rows):
     table, batches = rows
     task = task_for(table, engines.MEASURES[:-1])
     job = shuffle.Job(task, 3, worker.schema_of_results(task, table.schema), scattered=True)
-    packed = [parcel for batch in batches for parcel in shuffle.of_tables(job, [pa.table(batch)])]
-    found = [row for part in shuffle.joined(job, packed) for row in part.to_pylist()]
+    packed = [chunk for batch in batches for chunk in shuffle.pack_partition(job, [pa.table(batch)])]
+    found = [row for part in shuffle.score_blocks(job, packed) for row in part.to_pylist()]
     expected = fn.evaluate(fn.Rankings.from_arrow(table), task.measures).to_arrow()
     assert engines.rows_of(found) == engines.rows_of(expected)
-
-
-def test_propensities_and_intents_are_read():
-    table = engines.clicked(engines.documents(50))
-    task = task_for(table, engines.CLICKED, **engines.OF_CLICKS)
-    expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
-    assert engines.rows_of(results_of(task, table)) == engines.rows_of(expected.to_arrow())
 
 
 def test_order_numbers_the_documents_of_a_query():
@@ -128,18 +119,17 @@ def test_order_is_refused_where_it_is_none():
 # ---- queries that stand together ----
 
 
-def brought_together(task, tables, results, values=False):
-    """What three blocks make of the parcels of all partitions, which reach them in any order."""
-    job = shuffle.Job(task, 3, results, values, compares=True)
+def brought_together(task, tables, results):
+    """What three blocks make of the chunks of all partitions, which reach them in any order."""
+    job = shuffle.Job(task, 3, results, compares=True)
     found = [
-        parcel.slice(row, 1)
+        chunk.slice(row, 1)
         for number, table in enumerate(tables)
-        for parcel in shuffle.together(job, [(table, None)], shuffle.Share(number))
-        for row in range(len(parcel))
+        for chunk in shuffle.score_or_pack(job, [(table, None)], shuffle.Split(number))
+        for row in range(len(chunk))
     ]
     random.Random(0).shuffle(found)
-    blocks = list(shuffle.joined(job, found))
-    return list(shuffle.quartiled(blocks)) if values else blocks
+    return list(shuffle.score_blocks(job, found))
 
 
 @pytest.mark.parametrize("name", engines.PARTITIONS)
@@ -152,11 +142,13 @@ def test_queries_that_stand_together_in_any_partitions(name):
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
     sums = [
         each
-        for table in brought_together(task, tables, None, values=True)
+        for table in brought_together(task, tables, None)
         for each in aggregates.unpickle_rows(table.to_pylist())
     ]
-    summary = aggregates.summary_of(task, sums, values=True)
-    assert engines.rows_of(summary.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
+    summary = aggregates.summary_of(task, sums).to_arrow()
+    assert engines.rows_of(summary) == engines.rows_of(
+        expected.summary().to_arrow().select(summary.column_names)
+    )
 
 
 @pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
@@ -175,13 +167,13 @@ def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
     with monkeypatch.context() as worker:
         worker.setattr(aggregates.kernel_cache, "_warned", ["/nowhere"])
         found = list(
-            shuffle.together(job, [(engines.documents(20), None)], shuffle.Share(edges=pa.array([])))
+            shuffle.score_or_pack(job, [(engines.documents(20), None)], shuffle.Split(edges=pa.array([])))
         )
-    rows = [row for table in shuffle.joined(job, found) for row in table.to_pylist()]
+    rows = [row for table in shuffle.score_blocks(job, found) for row in table.to_pylist()]
     with pytest.warns(UserWarning, match="workers cannot keep compiled kernels in /nowhere; each of them"):
-        (sums,) = aggregates.unpickle_rows(rows)
+        ((sums,),) = aggregates.unpickle_rows(rows)
     assert sums.queries == 20
-    assert aggregates.unpickle_rows(rows)[0].queries == 20
+    assert aggregates.unpickle_rows(rows)[0][0].queries == 20
 
 
 # ---- sums ----
@@ -228,12 +220,10 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries, n_parts, weighted):
     task = task_for(table, engines.MEASURES, **columns)
     part_of = np.random.default_rng(n_parts).integers(0, n_parts, 10_000)[table["qid"].to_numpy() + 50]
     tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
-    for values in (False, True):
-        sums = added_up(task, [part for part in tables if len(part)], values)
-        summary = aggregates.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
-        expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
-        assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
-        assert ("median" in summary.column_names) == values
+    sums = added_up(task, [part for part in tables if len(part)])
+    summary = aggregates.summary_of(task, sums, 0.9).to_arrow()
+    expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
+    assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
 
 
 def measures_of(name):
@@ -264,18 +254,17 @@ def test_conventions(name, weight):
         return
     found = pa.concat_tables([results_of(task, part) for part in tables])
     assert engines.rows_of(found) == engines.rows_of(expected.to_arrow())
-    sums = added_up(task, tables, values=True)
+    sums = added_up(task, tables)
     try:
         summary = expected.summary().to_arrow()
     except MeasureError:
         with pytest.raises(
             MeasureError, match=f"^{name} ends with an error here: it counts empty queries as 1"
         ):
-            aggregates.summary_of(task, sums, values=True)
+            aggregates.summary_of(task, sums)
         return
-    assert engines.rows_of(aggregates.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(
-        summary
-    )
+    found = aggregates.summary_of(task, sums).to_arrow()
+    assert engines.rows_of(found) == engines.rows_of(summary.select(found.column_names))
 
 
 def test_conventions_that_need_an_order():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastndcg.errors import InputError
 from fastndcg.statistics import exact_sums
-from fastndcg.statistics.exact_sums import SumsByGroup, moments_by_group, sums_by_group
+from fastndcg.statistics.exact_sums import Moments
 
 
 def drawn(seed, n):
@@ -51,15 +51,20 @@ def test_sums_are_those_of_fractions(seed, n, n_groups):
     values, others = drawn(seed, n), drawn(seed // 10, n)
     groups = np.arange(n) * 7 % n_groups
     for factors in ((values,), (values, others), (values, values)):
-        expected = in_fractions(*factors)
-        one = len(factors) == 1
-        assert (exact_sums.exact_sum if one else exact_sums.exact_sum_of_products)(*factors) == expected
-        each = [in_fractions(*(factor[groups == group] for factor in factors)) for group in range(n_groups)]
-        assert SumsByGroup.of(groups, n_groups, *factors).fractions() == each
+        assert exact_sums.exact_sum(*factors) == in_fractions(*factors)
+    for weight in (None, others):
+        found = Moments.by_group(groups, n_groups, values, weight)
         cut = slice(0, n // 3), slice(n // 3, n)
-        parts = [SumsByGroup.of(groups[part], n_groups, *(f[part] for f in factors)) for part in cut]
-        rows = np.tile(np.arange(n_groups), 2)
-        assert SumsByGroup.merged(rows, n_groups, parts).fractions() == each
+        parts = [
+            Moments.by_group(groups[part], n_groups, values[part], None if weight is None else weight[part])
+            for part in cut
+        ]
+        merged = Moments.merged(np.tile(np.arange(n_groups), 2), n_groups, parts)
+        for group, (sums, of_parts) in enumerate(zip(found.each(), merged.each(), strict=True)):
+            rows = groups == group
+            own = Moments.of(values[rows], None if weight is None else weight[rows])
+            known = Moments._fields[2:4] if weight is None else Moments._fields[4:10]
+            assert all(getattr(own, name) == getattr(sums, name) == getattr(of_parts, name) for name in known)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))
@@ -75,10 +80,10 @@ def test_means_are_rounded_once(seed, n):
 def test_many_values(seed):
     """More than are added up at a time."""
     values = drawn(seed, 70_000)
-    squares = exact_sums.exact_sum_of_products(values, values)
+    squares = exact_sums.exact_sum(values, values)
     assert exact_sums.exact_sum(values[::-1]) == in_fractions(values)
     halves = [values[::2], values[1::2]]
-    assert squares == sum(exact_sums.exact_sum_of_products(half, half) for half in halves)
+    assert squares == sum(exact_sums.exact_sum(half, half) for half in halves)
     moments = exact_sums.Moments.of(values)
     assert (moments.low, moments.high) == (values.min(), values.max())
     assert moments.mean() == exact_sums.mean(values)
@@ -92,7 +97,7 @@ def test_moments_by_group_are_those_of_each(weighted):
     groups = np.array([0, 2, 0, 3, 3, 2, 2])
     values = np.array([0.1, 0.2, 0.7, math.nan, 0.5, 1 / 3, 0.6])
     weight = np.array([1.0, 0.0, 0.3, 1.0, math.inf, 2.0, 5.0]) if weighted else None
-    found = moments_by_group(sums_by_group(groups, 5, values, weight, spread=True))
+    found = Moments.by_group(groups, 5, values, weight).each()
     for group, moments in enumerate(found):
         rows = groups == group
         own = exact_sums.Moments.of(values[rows], None if weight is None else weight[rows])
@@ -108,6 +113,5 @@ def test_what_is_not_finite_has_no_sum(values):
     assert all(map(math.isnan, found))
     assert math.isnan(exact_sums.mean(np.array(values)))
     if values:
-        for sums in (exact_sums.exact_sum, lambda x: SumsByGroup.of(np.zeros(len(x), int), 1, np.array(x))):
-            with pytest.raises(InputError, match="1 of . numbers to sum are not finite"):
-                sums(values)
+        with pytest.raises(InputError, match="1 of . numbers to sum are not finite"):
+            exact_sums.exact_sum(values)
