@@ -10,8 +10,8 @@ from fastndcg.api.evaluate import evaluate
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.inputs import Inputs, Reading, Systems
-from fastndcg.cli.output import Format, refuse, write, write_csv, write_json
-from fastndcg.errors import InputError, about
+from fastndcg.cli.output import Format, refuse, write, write_data
+from fastndcg.errors import InputError, about, visible
 
 if TYPE_CHECKING:
     from fastndcg.analysis.explain import Explanation
@@ -79,28 +79,23 @@ def explain(
         chosen = np.random.default_rng(seed).permutation(first.n_queries)[:random]
         ids += first.query_ids.take(np.sort(chosen)).to_pylist()
     ids += _movers(systems, asked[0], movers) if movers else []
-    # of each query, its explanation for each system; one system alone has no name
-    found = [
-        {"": explain(first, asked[0], each)} if len(systems) == 1 else explain(systems, asked[0], each)
-        for each in dict.fromkeys(ids)
-    ]
-    for one in read:
-        (one if len(read) > 1 else one._replace(name=None)).tell()
-    if format in (Format.table, Format.markdown):
-        texts = []
-        for each in found:
-            shown: Any = each.get("", each)
-            text = shown.text(all, "--format csv", format is Format.markdown)
-            texts.append("\n".join([text, *_swaps_texts(each, swaps)]))
-        nothing = "No query to show: none differs, or the measure is undefined for all."
-        write("\n\n".join(texts or [nothing]) + "\n")
-    else:
-        parts = [
-            ({"query": one.query} | ({"system": name} if name else {}), one)
-            for each in found
-            for name, one in each.items()
-        ]
-        _write_data(parts, swaps, format)
+    found: list[tuple[str, Explanation]] = []  # with the name of its system, if there are several
+    for each in dict.fromkeys(ids):
+        several = (
+            explain(systems, asked[0], each) if len(systems) > 1 else {"": explain(first, asked[0], each)}
+        )
+        found += several.items()
+    for system in read:
+        (system if len(read) > 1 else system._replace(name=None)).tell()
+    if format not in (Format.table, Format.markdown):
+        _write_data(found, swaps, format)
+        return
+    texts = []
+    for name, one in found:
+        text = one.text(all, "--format csv", format is Format.markdown)
+        texts.append("\n".join([*([visible(name)] if name else []), text, *_swaps_texts(one, swaps)]))
+    nothing = "No query to show: none differs, or the measure is undefined for all."
+    write("\n\n".join(texts or [nothing]) + "\n")
 
 
 def _movers(systems: dict[str, Rankings], measure: Measure, most: int) -> list[Any]:
@@ -116,29 +111,25 @@ def _movers(systems: dict[str, Rankings], measure: Measure, most: int) -> list[A
     return sorted((each for each in moved if moved[each] > 0), key=lambda each: -moved[each])[:most]
 
 
-def _write_data(parts: list[tuple[dict[str, Any], Explanation]], swaps: int, format: Format) -> None:
-    if format is Format.csv:
-        rows = [of_query | row for of_query, one in parts for row in one.to_arrow().to_pylist()]
-        if not rows:
-            raise InputError(
-                "these queries have no documents, so there is nothing to show as CSV; take --format json"
-            )
-        write_csv(rows)
-        return
-    facts = []
-    for of_query, one in parts:
+def _write_data(found: list[tuple[str, Explanation]], swaps: int, format: Format) -> None:
+    rows, facts = [], []
+    for name, one in found:
+        of_query: dict[str, Any] = {"query": one.query} | ({"system": name} if name else {})
+        documents = one.to_arrow().to_pylist()
+        rows += [of_query | row for row in documents]
         fact = of_query | {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
-        fact |= {"documents": one.to_arrow().to_pylist(), "missed": one.missed.to_pylist()}
+        fact |= {"documents": documents, "missed": one.missed.to_pylist()}
         facts.append(fact | ({"swaps": one.swaps(swaps).to_pylist()} if swaps else {}))
-    write_json({"explanations": facts})
+    if format is Format.csv and not rows:
+        raise InputError(
+            "these queries have no documents, so there is nothing to show as CSV; take --format json"
+        )
+    write_data(format, {"explanations": facts}, rows)
 
 
-def _swaps_texts(found: dict[str, Explanation], swaps: int) -> list[str]:
-    said = []
-    for name, one in found.items() if swaps else ():
-        of_system, rows = f"{name}: " if name else "", one.swaps(swaps).to_pylist()
-        said += [
-            f"{of_system}exchanging ranks {row['rank']} and {row['with_rank']} would gain {row['gains']:.6f}"
-            for row in rows
-        ] or [f"{of_system}exchanging two documents would gain nothing"]
-    return said
+def _swaps_texts(one: Explanation, swaps: int) -> list[str]:
+    rows = one.swaps(swaps).to_pylist() if swaps else []
+    said = [
+        f"exchanging ranks {row['rank']} and {row['with_rank']} would gain {row['gains']:.6f}" for row in rows
+    ]
+    return said or ["exchanging two documents would gain nothing"] * bool(swaps)

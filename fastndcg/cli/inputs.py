@@ -304,14 +304,43 @@ class Inputs:
             for column in scores or (self.roles.score,):
                 own = column if len(scores) > 1 else name
                 roles = replace(self.roles, score=column)
-                chosen = files if self._letor else choose_columns(files, roles, with_doc_id=self._by_id)
+                if roles.intents is not None and not files.format.has_lists:
+                    refuse(
+                        f"--intents names a column of lists, which {files.format.name} has not; "
+                        "give Parquet, or --qrels and --run"
+                    )
+                chosen = files if self._letor else files.choose(roles, with_doc_id=self._by_id)
                 with about(source):
-                    yield System(own, source, chosen.columns.taken, self._read(chosen))
+                    rankings = self._read(chosen)
+                yield System(own, source, chosen.columns.taken, rankings)
         yield from self._runs(measures, missing)
 
     def _read(self, chosen: Dataset) -> Rankings | FileStream:
-        stream = None if self._whole else scan_rankings(chosen, self._memory, self._threads)
-        return read_rankings(chosen) if stream is None else stream
+        """All rankings at once, or a stream of files that are too large for it."""
+        from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
+
+        budget = None
+        if self._memory is not None:
+            if not chosen.can_be_streamed:
+                refuse(
+                    f"--memory has no meaning with {chosen.format.name}, which is read whole; "
+                    "give Parquet or CSV to score it in parts"
+                )
+            from fastndcg.sources.streams import bytes_of
+
+            with refusing():
+                budget = bytes_of(self._memory)
+        if not self._whole and (
+            stream := scan_if_large(chosen, self._threads, IN_MEMORY if budget is None else budget, budget)
+        ):
+            return stream
+        rankings: Rankings = chosen.read()
+        if not rankings.n_queries:
+            raise InputError(
+                f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. "
+                "Give a file with at least one query."
+            )
+        return rankings
 
     def _runs(self, measures: Sequence[Measure], missing: Missing) -> Iterator[System]:
         from fastndcg.sources.trec import read_qrels_runs
@@ -385,45 +414,6 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
         scores=read_once(scores)[0],
         score_column=roles.score,
     )
-
-
-def choose_columns(opened: Dataset, roles: Roles, *, with_doc_id: bool = False) -> Dataset:
-    """The columns that play the roles, with document ids of a usual name if they are needed."""
-    if roles.intents is not None and not opened.format.has_lists:
-        refuse(
-            f"--intents names a column of lists, which {opened.format.name} has not; "
-            "give Parquet, or --qrels and --run"
-        )
-    return opened.choose(roles, with_doc_id=with_doc_id)
-
-
-def read_rankings(chosen: Dataset) -> Rankings:
-    """All rankings at once."""
-    rankings = chosen.read()
-    if not rankings.n_queries:
-        raise InputError(
-            f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. "
-            "Give a file with at least one query."
-        )
-    return rankings
-
-
-def scan_rankings(chosen: Dataset, memory: str | None, threads: int | None) -> FileStream | None:
-    """The files as a stream, if they are too large to be read at once."""
-    from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
-
-    if memory is None:
-        return scan_if_large(chosen, threads, IN_MEMORY)
-    if not chosen.can_be_streamed:
-        refuse(
-            f"--memory has no meaning with {chosen.format.name}, which is read whole; "
-            "give Parquet or CSV to score it in parts"
-        )
-    from fastndcg.sources.streams import bytes_of
-
-    with refusing():
-        budget = bytes_of(memory)
-    return scan_if_large(chosen, threads, budget, budget)
 
 
 def tell(
