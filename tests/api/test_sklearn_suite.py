@@ -28,6 +28,7 @@ TIMES = [pytest.param(*pair, id=pair[0].__name__) for pair in PAIRS]
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_scikit_learn_s_own_tests(tmp_path):
     """Every test of the installed wheel with "dcg" in its name, run in a process of its own with our functions put in."""
     tests = [

@@ -103,6 +103,7 @@ HOSTILE = f"{UNSEEN}'\"\\`${{alert(1)}}</text><script>ש́אילתה 検索 ℵ�
 
 
 @pytest.mark.parametrize("name", ["", HOSTILE, "x" * 10_000])
+@pytest.mark.slow
 def test_every_chart_is_drawn_whatever_names_are(name):
     """With words for those who do not see it, and within its width. No name ends the process that draws."""
     columns = (name + "country", name + "clicks")

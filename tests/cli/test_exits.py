@@ -72,6 +72,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("command", "streams"), CASES)
+@pytest.mark.slow
 def test_a_code_says_how_it_ended_whatever_the_streams(command, streams, folder):
     redirected, arrives, is_told = STREAMS[streams]
     done = shell(f"{command} {redirected}", folder)
@@ -101,6 +102,7 @@ def test_threads_that_numba_cannot_start(number, folder):
     assert shell("score a.parquet", folder, NUMBA_NUM_THREADS="2").returncode == 0
 
 
+@pytest.mark.slow
 def test_characters_that_the_encoding_lacks(folder):
     pq.write_table(
         pa.table({"qid": ["日本", "日本"], "label": [1, 0], "score": [0.5, 0.1]}), folder / "ja.parquet"

@@ -21,6 +21,7 @@ pytestmark = [
 CASES = [(tool, measure, k) for (tool, measure), live in LIVE.items() for k in live.cutoffs]
 
 
+@pytest.mark.rivals
 @pytest.mark.parametrize(("tool", "measure", "k"), CASES)
 def test_the_tool_says_so(tool, measure, k):
     if (why := RIVALS[RIVAL_OF.get(tool, tool)].missing) is not None:

@@ -27,6 +27,7 @@ def test_short_lists(seed):
 
 
 @pytest.mark.parametrize("seed", range(1000, 1060))
+@pytest.mark.slow
 def test_more_short_lists(seed):
     hold(seed, most=12)
 

@@ -77,6 +77,7 @@ def test_means_are_rounded_once(seed, n):
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow
 def test_many_values(seed):
     """More than are added up at a time."""
     values = drawn(seed, 70_000)

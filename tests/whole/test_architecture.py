@@ -265,12 +265,14 @@ sys.exit(failed > 0)
     printed(code, *libraries, stdin=json.dumps(cases))
 
 
+@pytest.mark.slow
 def test_each_module_and_public_name_is_imported_alone_in_a_fresh_process():
     modules = [f"import {name}" for name in MODULES if not name.startswith(OUTSIDE)]
     run_alone(modules, ("numpy", "pyarrow", "numba"))
     run_alone([f"import fastndcg; fastndcg.{name}" for name in fastndcg.__all__])
 
 
+@pytest.mark.slow
 def test_each_measure_and_notation_works_alone_in_a_fresh_process():
     """So do the names that people type, and each convention as `like=`, whatever is imported first."""
     cases = []
