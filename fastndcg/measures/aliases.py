@@ -26,7 +26,7 @@ _NAMES = {
     "ERR": "ExpectedReciprocalRank",
     "RBP": "RankBiasedPrecision",
     "Bpref": "BinaryPreference",
-    "AUC": "ROC_AUC AUROC roc_auc_score Accuracy",  # Accuracy of ir_measures
+    "AUC": "ROC_AUC AUROC roc_auc_score",
     "IPrec": "iprec_at_recall",
     "NumRet(rel=1)": "num_rel_ret",
     "P(denominator='n_relevant')": "rel_P relative_P",
@@ -39,6 +39,28 @@ _NAMES = {
     "StRecall": "strec SubtopicRecall",
 }
 ALIASES = {name: notation for notation, names in _NAMES.items() for name in names.split()}
+# what to ask for instead of names that are not measures here, or mean several
+_ANSWERS = {
+    "accuracy top_k_accuracy topk_accuracy accuracy_score": (
+        "accuracy@k of dense retrieval is Success@k, a hit among the first k ranks; ir_measures Accuracy is "
+        "AUC, the share of pairs of documents in the right order. Ask for one of them by its name."
+    ),
+    "GAUC UAUC WUAUC group_AUC": (
+        "GAUC is the mean of AUC weighted by the documents or relevant documents of a query: evaluate AUC, "
+        'then scores.mean(weights="n_docs") or "n_relevant"; on the command line --weights.'
+    ),
+    "coverage catalog_coverage catalogue_coverage item_coverage gini gini_index novelty diversity ILD "
+    "intra_list_diversity serendipity popularity average_popularity ARP APLT personalization surprisal": (
+        "It is no measure of a ranking's relevance; the recipe "
+        '"Catalogue coverage, popularity and novelty" in docs/recipes.md computes it.'
+    ),
+    "spearman spearmanr kendall kendall_tau kendalltau ktau RBO pearson": (
+        'It compares two rankings; the recipe "Agreement of rankings" in docs/recipes.md computes it.'
+    ),
+    "rmse mse mae log_loss logloss brier": (
+        "It is a loss of single scores, not a measure of a ranking; scikit-learn computes it."
+    ),
+}
 # separators before a cutoff other than @, as in map_cut.100, ndcg_at_10 and P_5
 _TAILS = re.compile(r"(.*?)(?:_at)?[_.]([0-9][0-9.]*)", re.DOTALL)
 _WORDS = re.compile(r"\s*([^\W\d]\w*(?:[- ][^\W\d]\w*)*)\s*(.*)", re.DOTALL)
@@ -52,6 +74,20 @@ def key(name: str) -> str:
 
 _BY_KEY = {key(alias): notation for alias, notation in ALIASES.items()}
 _BY_KEY |= {key(name): name for name in DEFINITIONS}
+
+
+_ANSWER_BY_KEY = {key(name): answer for names, answer in _ANSWERS.items() for name in names.split()}
+
+
+def answer(name: str) -> str:
+    """What to ask for instead of a name that is no measure: the answer for it, or the three nearest names.
+
+    >>> answer("hitrat")
+    'Did you mean HitRate (Success here)? docs/measures.md and `fastndcg measures` list all names.'
+    """
+    tail = _TAILS.fullmatch(name)
+    known = _ANSWER_BY_KEY.get(key(name)) or (_ANSWER_BY_KEY.get(key(tail[1])) if tail else None)
+    return known or f"{nearest(name)} docs/measures.md and `fastndcg measures` list all names.".lstrip()
 
 
 def canonical(element: str) -> str:
@@ -118,19 +154,22 @@ def elements(text: str) -> list[str]:
 
 
 def nearest(name: str) -> str:
-    """Return a question that proposes the nearest spelling, with its name here; empty if none is near.
+    """A question that proposes the three nearest spellings, each with its name here; empty if none is near.
 
-    >>> nearest("recal"), nearest("nDGC"), nearest("xyz")
-    (' Did you mean "Recall", which is R here?', ' Did you mean "nDCG"?', '')
+    >>> nearest("hitrat"), nearest("ndcg10"), nearest("xyz")
+    ('Did you mean HitRate (Success here)?', 'Did you mean nDCG@10?', '')
     """
     import difflib
 
     tail = _TAILS.fullmatch(name) or re.fullmatch(r"(.*?)([0-9]+)", name)
     if tail is not None and key(tail[1]) in _BY_KEY:
-        return f' Did you mean "{_BY_KEY[key(tail[1])]}@{tail[2]}"?'
+        return f"Did you mean {_BY_KEY[key(tail[1])]}@{tail[2]}?"
     spellings = {key(known): known for known in (*reversed(ALIASES), *DEFINITIONS)}
-    near = difflib.get_close_matches(key(name), spellings, n=1, cutoff=0.5)
-    if not near:
+    near = difflib.get_close_matches(key(name), spellings, n=12, cutoff=0.6)
+    found: dict[str, str] = {}  # the nearest spelling of each measure
+    for each in near:
+        found.setdefault(_BY_KEY[each], spellings[each])
+    shown = [each if each == own else f"{each} ({own} here)" for own, each in found.items()][:3]
+    if not shown:
         return ""
-    found, own = spellings[near[0]], _BY_KEY[near[0]]
-    return f' Did you mean "{found}"?' if found == own else f' Did you mean "{found}", which is {own} here?'
+    return f"Did you mean {', '.join(shown[:-1])}{' or ' if shown[:-1] else ''}{shown[-1]}?"

@@ -279,8 +279,7 @@ _MEASURES = {
 
 def measure_named(name: str) -> Measure:
     if name not in _MEASURES:
-        hint, known = aliases.nearest(name), ", ".join(DEFINITIONS)
-        raise MeasureError(f'no measure is called "{name}".{hint} There are: {known}.')
+        raise MeasureError(f'no measure is called "{name}". {aliases.answer(name)}')
     return _MEASURES[name]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -213,7 +214,7 @@ def as_measure(measure: object) -> Measure:
     if isinstance(measure, str):
         return parse(measure)
     if type(measure).__module__.partition(".")[0] == "ir_measures":
-        return parse(str(measure))
+        return parse(re.sub(r"^Accuracy\b", "AUC", str(measure)))  # a name that others use for Success
     raise InputTypeError(
         f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', "
         "or an ir_measures object"

@@ -105,11 +105,12 @@ def test_area_under_roc_of_scikit_learn(max_fp, levels):
 
 
 def test_accuracy_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
     qrels, run = invented(9)
     # it divides by 0 where all are relevant
     run = {query: {**scores, "no document": 1e9} for query, scores in without_ties(run).items()}
     for notation in ("Accuracy", "Accuracy@5", "Accuracy(rel=2)@7"):
         reference = provided(notation, "accuracy", qrels, run)
-        scores = fn.evaluate(rankings_of(qrels, run, list(qrels)), notation)
+        scores = fn.evaluate(rankings_of(qrels, run, list(qrels)), ir_measures.parse_measure(notation))
         for query, value in zip(qrels, scores.values[0].tolist(), strict=True):
             assert value == pytest.approx(reference.get(query, 0.0), rel=1e-12), (notation, query)
