@@ -167,7 +167,9 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
         pool_relevance = _cast_grades(rankings.judged.relevance[pool_base : pool_offsets[last]], coding)
     if coding.levels and is_judged is not None:
         relevance = np.where(is_judged, relevance, np.uint8(coding.n_levels))
-    scores = _comparable(rankings.scores[base:end])
+    scores = rankings.scores[base:end]
+    if scores.dtype not in _COMPARED:
+        scores = _comparable(scores)
     return Documents(
         offsets=offsets,
         relevance=read_only(relevance),
@@ -203,8 +205,6 @@ _COMPARED = (np.float32, np.float64, np.int64)
 
 def _comparable(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Scores as float32, float64 or int64, in the same order: small integers as floats, uint64 shifted."""
-    if scores.dtype in _COMPARED:
-        return scores
     if scores.dtype == np.uint64:
         return (scores ^ np.uint64(1 << 63)).view(np.int64)
     return scores.astype(np.float32 if scores.dtype.itemsize <= 2 else np.float64)
