@@ -28,7 +28,8 @@ class FeatherDataset(FileDataset):
     def begin(file: File) -> pa.Schema:
         with file.open() as source:
             schema = _open(source).schema
-        return pa.schema([(field.name, without_views(field.type)) for field in schema])
+        fields = [field.with_type(without_views(field.type)) for field in schema]
+        return pa.schema(fields, metadata=schema.metadata)  # with the notation of stored results
 
     def first_rows(self) -> tuple[pa.Table, float]:
         names = list(self.types)
