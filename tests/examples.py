@@ -1,4 +1,4 @@
-"""The code blocks of README.md and docs/, and how they are run: see "Documentation" in docs/house.md."""
+"""The code blocks of README.md and docs/, and how they are run: see "Documentation" in docs/architecture.md."""
 
 import doctest
 import io
