@@ -276,8 +276,9 @@ def _common_queries(scored: dict[str, Scores], rows: dict[str, Int64]) -> pa.Tab
             order.append(chosen)
     tables = [table for table in tables if len(table)] or tables
     common = tables[0]
-    if len({pa.types.is_integer(table.schema.types[0]) for table in tables}) > 1:
-        tables = [table.set_column(0, ids, table[0].cast(pa.large_string())) for table in tables]
+    if len({table.schema.types[0] for table in tables}) > 1:
+        columns = map(as_texts, alike(*(table[0] for table in tables)))
+        tables = [table.set_column(0, ids, own) for table, own in zip(tables, columns, strict=True)]
     if len(tables) > 1:
         joined = pa.concat_tables(tables, promote_options="permissive")
         common = joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))

@@ -57,7 +57,7 @@ def compare(
 ) -> Comparison:
     """Compare systems query by query: each with the baseline, or every pair.
 
-    Queries are matched by id, in any order.
+    Queries are matched by id, in any order; the number 7 and the text "7" are one id.
 
     Parameters
     ----------

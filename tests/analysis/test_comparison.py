@@ -201,12 +201,17 @@ def test_ids_of_several_kinds():
     ):
         found = fn.compare({"a": scores_of(a, query_ids=one), "b": scores_of(b[::-1], query_ids=other)})
         assert found.rows[0]["difference"] == pytest.approx(0.2)
-    mixed = {"a": scores_of(a, query_ids=["1", "2"]), "b": scores_of(b, query_ids=[2, 3])}
-    filled = fn.compare(mixed, missing=0.0).differences("nDCG@1")
-    assert filled.select(["query_id", "difference"]).to_pydict() == {
-        "query_id": ["1", "2", "3"],
-        "difference": pytest.approx([-0.1, 0.2, 0.3]),
-    }
+    days = pa.array([1, 2], pa.date32())
+    for one, other, ids in (
+        (["1", "2"], [2, 3], ["1", "2", "3"]),
+        (pa.array([1, 2], pa.uint64()), [2, 3], [1, 2, 3]),
+        (pa.array(["1", "2"]).dictionary_encode(), ["2", "3"], ["1", "2", "3"]),
+        (days, ["1970-01-03", "x"], ["1970-01-02", "1970-01-03", "x"]),
+    ):
+        mixed = {"a": scores_of(a, query_ids=one), "b": scores_of(b, query_ids=other)}
+        filled = fn.compare(mixed, missing=0.0).differences("nDCG@1")
+        assert filled["query_id"].to_pylist() == ids
+        assert filled["difference"].to_pylist() == pytest.approx([-0.1, 0.2, 0.3])
     with pytest.raises(fn.InputError, match="\"a\" has query 'x' more than once"):
         fn.compare({"a": scores_of(a, query_ids=["x", "x"]), "b": scores_of(b)})
 
