@@ -152,7 +152,9 @@ def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
     notes = ["bands: intervals of means", first_sure(found)]
     if started:
         notes.append(f"not comparable with the time before: {', '.join(started.values())}")
-    titles = "date", "mean", f"mean {measures[0]}", f"{measures[0]} by date", "; ".join(notes)
+    names = {row.get("name") or "" for row in found}
+    of = f" of {''.join(names)}" if len(names) == 1 and any(names) else ""
+    titles = "date", "mean", f"mean {measures[0]}", f"{measures[0]}{of} by date", "; ".join(notes)
     return lines(rows, "date:T", *titles, layers)
 
 

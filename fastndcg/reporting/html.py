@@ -5,7 +5,7 @@ do anything but be seen.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.markup import html_table, html_text
@@ -25,8 +25,8 @@ def bullets(texts: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>"
 
 
-def table(caption: str, rows: list[list[str]], left: int = 1) -> str:
-    """A table whose first row is its header, and whose first `left` columns are texts."""
+def table(caption: str, rows: list[list[str]], left: int | Collection[int] = 1) -> str:
+    """A table whose first row is its header; the first `left` columns, or those at these places, are text."""
     return wide(caption, html_table(rows, left))
 
 

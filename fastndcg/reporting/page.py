@@ -8,8 +8,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from fastndcg._version import __version__
 from fastndcg.analysis.compare import compare
 from fastndcg.analysis.ranges import tie_range
@@ -18,11 +16,11 @@ from fastndcg.charts.series import first_sure, over_time
 from fastndcg.charts.theme import by_name
 from fastndcg.common.files import check_writable, whole_file
 from fastndcg.common.markup import html_text
-from fastndcg.common.table import Table
+from fastndcg.common.table import digits
 from fastndcg.errors import InputError, MeasureError, about, check_system, count_of, library
 from fastndcg.measures import as_measures
 from fastndcg.reporting import html
-from fastndcg.reporting.answer import Found
+from fastndcg.reporting.answer import Found, interval_of
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import column_names
 
@@ -186,21 +184,35 @@ def history_page(
     """
     check_extra()
     check_writable(path)
-    table = history.table(confidence=confidence)
-    every = table.to_pylist()
+    every = history.table(confidence=confidence).to_pylist()
     sections = []
     for number, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
-        rows = [row for row in every if row["measure"] == measure]
-        charts = [
-            html.picture(over_time, [row for row in rows if row.get("name") == name], threshold)
-            for name in dict.fromkeys(row.get("name") for row in rows)
-        ]
-        shown = Table(table.filter(pc.equal(table["measure"], measure)).drop_columns("measure"))
-        numbers = html.result(f"{measure} by date", shown)
-        said = html.paragraph(f"{first_sure(rows)}.")
-        sections.append(html.section(f"measure-{number}", measure, said, *charts, numbers))
+        parts = []
+        for name in dict.fromkeys(row.get("name") for row in every):
+            rows = [row for row in every if (row["measure"], row.get("name")) == (measure, name)]
+            if rows:
+                caption = f"{measure} of {name}" if name else measure
+                parts += [
+                    html.paragraph(f"{caption}: {first_sure(rows)}."),
+                    html.picture(over_time, rows, threshold),
+                ]
+                parts.append(html.table(caption, _rows_by_date(rows), (0, 7)))
+        sections.append(html.section(f"measure-{number}", measure, *parts))
     subtitle = f"{count_of(len({row['at'] for row in every}), 'run')}; made {_now()} by {command}"
     _write(path, "Measures by date", subtitle, sections)
+
+
+def _rows_by_date(rows: list[dict[str, Any]]) -> list[list[str]]:
+    shown = [["date", "queries", "mean", "interval", "change", "interval of the change", "sure", "differs"]]
+    for row in rows:
+        change, ends = "", ""
+        if row["change"] is not None:
+            change = digits(row["change"], "+.4f")
+            ends = interval_of({"low": row["change_low"], "high": row["change_high"]})
+        date = f"{row['at']:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+        numbers = f"{row['queries']:,}", digits(row["mean"], ".4f"), interval_of(row, ".4f"), change, ends
+        shown.append([date, *numbers, "yes" if row["sure"] else "", row["differs"] or ""])
+    return shown
 
 
 def check_extra() -> None:

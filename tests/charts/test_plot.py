@@ -332,6 +332,9 @@ def test_a_line_over_time_ends_where_the_definition_changes():
     drawn, bound = rows_of(chart)
     assert [each["system"] for each in drawn] == ["RR", "RR", "RR from 2026-11-03", "RR from 2026-11-03"]
     assert bound == [{"threshold": 0.45}]
+    assert chart.to_dict()["title"]["text"] == "RR by date"
+    named = plot.over_time([row | {"name": "bm25"} for row in rows]).to_dict()
+    assert named["title"]["text"] == "RR of bm25 by date"
     assert "RR fell, which is sure since 2026-11-02; not comparable" in subtitle_of(chart)
 
 

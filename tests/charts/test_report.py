@@ -13,7 +13,7 @@ from commands import run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
-from fastndcg.reporting.page import check_extra
+from fastndcg.reporting.page import check_extra, history_page
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -345,3 +345,28 @@ def test_without_the_extra_the_error_has_the_command(monkeypatch, module, name):
         fn.ExtraError, match=rf"{name}, which is not installed: pip install 'fastndcg\[plot\]'"
     ):
         check_extra()
+
+
+# ---- the page of a history ----
+
+
+def test_the_page_of_a_history_has_every_date_of_each_system(tmp_path, undrawn):
+    history = fn.History(tmp_path / "kept")
+    for day in range(1, 46):
+        at = f"2026-{10 + day // 31}-{day % 31 + 1:02}"
+        for name in ("bm25", "rerank"):
+            lists = [[1, 0] if day > 20 or query % 2 else [0, 1] for query in range(40)]
+            history.add(fn.evaluate(fn.Rankings.from_lists(lists), ["RR", "P@1"]), at=at, name=name)
+    history_page(history, tmp_path / "r.html", confidence=0.95, threshold=0.5, command="a test")
+    texts = texts_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert [texts.count(name) for name in ("RR of bm25", "RR of rerank", "P@1 of bm25", "P@1 of rerank")] == [
+        1
+    ] * 4
+    rows = history.table("RR", name="rerank").to_pylist()
+    for row in rows[1:]:
+        assert texts.count(f"{row['at']:%Y-%m-%d}") == 4
+        assert (
+            f"{row['mean']:.4f}" in texts
+            and f"{row['change_low']:+.4f} to {row['change_high']:+.4f}" in texts
+        )
+    assert sum("rose, which is sure since 2026-10-" in text for text in texts) == 4
