@@ -440,76 +440,60 @@ def refused(message, kind=InputError):
     return pytest.raises(kind, match=message)
 
 
-def test_offsets_are_checked():
-    with refused("offsets does not ascend: 3 then 2 at position 2"):
-        Rankings.from_offsets([0, 3, 2, 5], RELEVANCE, SCORES)
-    with refused("offsets begins with 1; wanted 0 first"):
-        Rankings.from_offsets([1, 5], RELEVANCE, SCORES)
-    with refused("offsets is empty; wanted 0 first"):
-        Rankings.from_offsets([], [], [])
-    with refused("offsets ends at 4, but relevance has 5 values"):
-        Rankings.from_offsets([0, 4], RELEVANCE, SCORES)
-    with refused("offsets ends at 6, but relevance has 5 values"):
-        Rankings.from_offsets([0, 6], RELEVANCE, SCORES)
-    with refused("offsets is of dtype float64", InputTypeError):
-        Rankings.from_offsets([0.0, 5.0], RELEVANCE, SCORES)
-    with refused("offsets has shape"):
-        Rankings.from_offsets([[0, 5]], RELEVANCE, SCORES)
+FIVE, TWO = ([5], RELEVANCE, SCORES), ([2], [1, 0], [1, 2])
+# constructor, what it is given, options, and the error; the type of the error is InputTypeError where it is the type
+REFUSED = [
+    ("from_offsets", ([0, 3, 2, 5], RELEVANCE, SCORES), {}, "offsets does not ascend: 3 then 2 at position 2"),
+    ("from_offsets", ([1, 5], RELEVANCE, SCORES), {}, "offsets begins with 1; wanted 0 first"),
+    ("from_offsets", ([], [], []), {}, "offsets is empty; wanted 0 first"),
+    ("from_offsets", ([0, 4], RELEVANCE, SCORES), {}, "offsets ends at 4, but relevance has 5 values"),
+    ("from_offsets", ([0, 6], RELEVANCE, SCORES), {}, "offsets ends at 6, but relevance has 5 values"),
+    ("from_offsets", ([0.0, 5.0], RELEVANCE, SCORES), {}, InputTypeError("offsets is of dtype float64")),
+    ("from_offsets", ([[0, 5]], RELEVANCE, SCORES), {}, "offsets has shape"),
+    ("from_offsets", ([0, 5], [RELEVANCE], SCORES), {}, r"relevance has shape \(1, 5\); wanted one dimension. Use from_dense"),
+    ("from_groups", ([2, 2], RELEVANCE, SCORES), {}, "group adds up to 4 documents, but relevance has 5"),
+    ("from_groups", ([6, -1], RELEVANCE, SCORES), {}, "group has a negative size, -1 at position 1"),
+    ("from_groups", ([2.0, 3.0], RELEVANCE, SCORES), {}, InputTypeError("group is of dtype float64")),
+    ("from_groups", ([5], RELEVANCE, SCORES[:4]), {}, "relevance has 5 values and scores 4"),
+    ("from_query_ids", ([1, 2, 1, 2, 1], RELEVANCE[:4], SCORES), {}, "relevance has 4 values for 5 query ids"),
+    ("from_query_ids", ([1, 2, 1, 2, 1], RELEVANCE, SCORES[:4]), {}, "scores has 4 values for 5 query ids"),
+    ("from_query_ids", ([1, 1, 2, 2, 3], RELEVANCE[:4], SCORES[:4]), {}, "relevance"),
+    ("from_groups", FIVE, {"is_judged": [True] * 4}, "is_judged has 4 values for 5 documents"),
+    ("from_groups", FIVE, {"doc_ids": list("abcd")}, "doc_ids has 4 values for 5 documents"),
+    ("from_groups", FIVE, {"query_ids": ["a", "b"]}, "query_ids has 2 values for 1 query"),
+    ("from_groups", FIVE, {"weight": [1, 1]}, "weight has 2 values for 1 query"),
+    ("from_groups", FIVE, {"queries": {"n": [1, 2]}}, "queries has 2 rows for 1 query"),
+    ("from_groups", FIVE, {"judged": ([0, 1, 2], [1, 1])}, "judged has 2 queries and the rankings 1"),
+    ("from_groups", FIVE, {"judged": ([0, 1], [1, 1])}, "judged offsets ends at 1, but judged relevance has 2 values"),
+    ("from_groups", FIVE, {"judged": 3}, InputTypeError("judged is a int; wanted the pair")),
+    ("from_dense", ([[1, 0], [0, 1]], [[1, 2, 3], [1, 2, 3]]), {}, r"y_true has shape \(2, 2\) and y_score \(2, 3\)"),
+    ("from_dense", ([1, 0], [1, 2]), {}, r"y_true has shape \(2,\)"),
+    ("from_lists", ([[1], [1, 0]], [[1], [1]]), {}, "query 1 has 2 grades and 1 score"),
+    ("from_lists", ([[1], [1, 0]], [[1]]), {}, "scores has 1 list and relevance 2"),
+    ("from_lists", ([1, 0],), {}, "relevance of query 0 has shape"),
+    ("from_lists", ("10",), {}, InputTypeError("relevance is a str")),
+    ("from_groups", ([2], pa.array([1, None]), [1, 2]), {}, "relevance has 1 null"),
+    ("from_groups", ([2], [1, 0], pa.array([None, 0.5])), {}, "scores has 1 null"),
+    ("from_query_ids", (pa.array(["a", None, None]), [1, 0, 1], [1, 2, 3]), {}, "query_ids has 2 nulls; the first is at row 1"),
+    ("from_query_ids", (pa.array(["a", None, "b"]).dictionary_encode(), [1, 0, 1], [1, 2, 3]), {}, "query_ids has 1 null; the first is at row 1"),
+    ("from_query_ids", ([1.0, 2.5], [1, 0], [1, 2]), {}, InputTypeError("query_ids is double, and not all of them are whole numbers; wanted")),
+    ("from_query_ids", ([[1], [2]], [1, 0], [1, 2]), {}, InputTypeError("query_ids is list")),
+    ("from_groups", TWO, {"is_judged": [1, 0]}, InputTypeError("is_judged is of dtype int64")),
+    *(("from_groups", TWO, {"weight": [bad]}, "weight is .* for query 0; wanted finite numbers from 0") for bad in (-1.0, np.nan, np.inf)),
+    ("from_groups", TWO, {"weight": ["heavy"]}, InputTypeError("weight is of dtype")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("constructor", "given", "options", "error"), REFUSED)
+def test_what_is_refused(constructor, given, options, error):
+    with refused(str(error), type(error) if isinstance(error, InputTypeError) else InputError):
+        getattr(Rankings, constructor)(*given, **options)
+
+
+def test_what_is_at_the_edge_is_taken():
     assert Rankings.from_offsets([0, 0, 5, 5], RELEVANCE, SCORES).n_queries == 3
-
-
-def test_groups_are_checked():
-    with refused("group adds up to 4 documents, but relevance has 5"):
-        Rankings.from_groups([2, 2], RELEVANCE, SCORES)
-    with refused("group has a negative size, -1 at position 1"):
-        Rankings.from_groups([6, -1], RELEVANCE, SCORES)
-    with refused("group is of dtype float64", InputTypeError):
-        Rankings.from_groups([2.0, 3.0], RELEVANCE, SCORES)
     assert Rankings.from_groups([0, 5, 0], RELEVANCE, SCORES).n_queries == 3
-
-
-def test_lengths_are_checked():
-    with refused("relevance has 5 values and scores 4"):
-        Rankings.from_groups([5], RELEVANCE, SCORES[:4])
-    with refused("relevance has 4 values for 5 query ids"):
-        Rankings.from_query_ids([1, 2, 1, 2, 1], RELEVANCE[:4], SCORES)
-    with refused("scores has 4 values for 5 query ids"):
-        Rankings.from_query_ids([1, 2, 1, 2, 1], RELEVANCE, SCORES[:4])
-    with refused("relevance"):
-        Rankings.from_query_ids([1, 1, 2, 2, 3], RELEVANCE[:4], SCORES[:4])
-    with refused("is_judged has 4 values for 5 documents"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, is_judged=[True] * 4)
-    with refused("doc_ids has 4 values for 5 documents"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, doc_ids=list("abcd"))
-    with refused("query_ids has 2 values for 1 query"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, query_ids=["a", "b"])
-    with refused("weight has 2 values for 1 query"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, weight=[1, 1])
-    with refused("queries has 2 rows for 1 query"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, queries={"n": [1, 2]})
-    with refused("judged has 2 queries and the rankings 1"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, judged=([0, 1, 2], [1, 1]))
-    with refused("judged offsets ends at 1, but judged relevance has 2 values"):
-        Rankings.from_groups([5], RELEVANCE, SCORES, judged=([0, 1], [1, 1]))
-    with refused("judged is a int; wanted the pair", InputTypeError):
-        Rankings.from_groups([5], RELEVANCE, SCORES, judged=3)
-
-
-def test_shapes_are_checked():
-    with refused(r"y_true has shape \(2, 2\) and y_score \(2, 3\)"):
-        Rankings.from_dense([[1, 0], [0, 1]], [[1, 2, 3], [1, 2, 3]])
-    with refused(r"y_true has shape \(2,\)"):
-        Rankings.from_dense([1, 0], [1, 2])
-    with refused(r"relevance has shape \(1, 5\); wanted one dimension. Use from_dense"):
-        Rankings.from_offsets([0, 5], [RELEVANCE], SCORES)
-    with refused("query 1 has 2 grades and 1 score"):
-        Rankings.from_lists([[1], [1, 0]], [[1], [1]])
-    with refused("scores has 1 list and relevance 2"):
-        Rankings.from_lists([[1], [1, 0]], [[1]])
-    with refused("relevance of query 0 has shape"):
-        Rankings.from_lists([1, 0])
-    with refused("relevance is a str", InputTypeError):
-        Rankings.from_lists("10")
+    assert Rankings.from_groups(*TWO, weight=[0]).weight is not None
 
 
 def test_6_nan_scores_are_refused_by_query_and_row():
@@ -538,17 +522,6 @@ def test_grades_are_finite(bad):
     assert Rankings.from_groups([1], [1e300], [1]).n_docs == 1
 
 
-def test_9_nulls_are_refused():
-    with refused("relevance has 1 null"):
-        Rankings.from_groups([2], pa.array([1, None]), [1, 2])
-    with refused("scores has 1 null"):
-        Rankings.from_groups([2], [1, 0], pa.array([None, 0.5]))
-    with refused("query_ids has 2 nulls; the first is at row 1"):
-        Rankings.from_query_ids(pa.array(["a", None, None]), [1, 0, 1], [1, 2, 3])
-    with refused("query_ids has 1 null; the first is at row 1"):
-        Rankings.from_query_ids(pa.array(["a", None, "b"]).dictionary_encode(), [1, 0, 1], [1, 2, 3])
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -567,21 +540,6 @@ def test_what_is_no_number_is_refused(values):
     for relevance, scores, name in ((values, [1, 2], "relevance"), ([1, 2], values, "scores")):
         with pytest.raises((InputError, InputTypeError), match=name):
             Rankings.from_groups([2], relevance, scores)
-
-
-def test_ids_flags_and_weights_are_checked():
-    with refused("query_ids is double, and not all of them are whole numbers; wanted", InputTypeError):
-        Rankings.from_query_ids([1.0, 2.5], [1, 0], [1, 2])
-    with refused("query_ids is list", InputTypeError):
-        Rankings.from_query_ids([[1], [2]], [1, 0], [1, 2])
-    with refused("is_judged is of dtype int64", InputTypeError):
-        Rankings.from_groups([2], [1, 0], [1, 2], is_judged=[1, 0])
-    for weight in ([-1.0], [np.nan], [np.inf]):
-        with refused("weight is .* for query 0; wanted finite numbers from 0"):
-            Rankings.from_groups([2], [1, 0], [1, 2], weight=weight)
-    with refused("weight is of dtype", InputTypeError):
-        Rankings.from_groups([2], [1, 0], [1, 2], weight=["heavy"])
-    assert Rankings.from_groups([2], [1, 0], [1, 2], weight=[0]).weight is not None
 
 
 def test_from_query_ids_of_categoricals():

@@ -397,13 +397,8 @@ def test_no_query_in_common(both, missing):
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint64])
 def test_the_lowest_score_is_the_best_of_distances(kind):
     qrels = {"q": {"a": 3, "b": 1, "c": 0}, "r": {"a": 1}}
-    table = pa.table(
-        {
-            "qid": ["q", "q", "q", "q", "r"],
-            "docid": ["c", "x", "b", "a", "a"],
-            "distance": np.array([5, 0, 2, 2, 7]).astype(kind),
-        }
-    )
+    far = np.array([5, 0, 2, 2, 7]).astype(kind)
+    table = pa.table({"qid": list("qqqqr"), "docid": list("cxbaa"), "distance": far})
     of_table = Rankings.from_qrels_run(qrels, table, score="distance", ascending=True)
     dicts = {"q": {"c": 5, "x": 0, "b": 2, "a": 2}, "r": {"a": 7}}
     for rankings in (of_table, Rankings.from_qrels_run(qrels, dicts, ascending=True)):
@@ -561,61 +556,27 @@ def test_every_way_in_is_the_same(tmp_path_factory, qrels, run, ties):
 
 
 def test_pytrec_eval_on_random_runs():
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    generator = np.random.default_rng(3)
-    for _ in range(20):
-        qrels = {
-            f"q{q}": {
-                f"d{d}": int(generator.integers(-1, 4)) for d in generator.choice(50, 20, replace=False)
-            }
-            for q in range(10)
-        }
-        run = {
-            f"q{q}": {
-                f"d{d}": float(generator.integers(0, 6)) for d in generator.choice(50, 30, replace=False)
-            }
-            for q in range(3, 14)
-        }
-        wanted = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"}).evaluate(run)
-        rankings = Rankings.from_qrels_run(qrels, run, missing="skip")
-        got = dict(
-            zip(
-                rankings.query_ids.to_pylist(),
-                fn.evaluate(rankings, "nDCG(ties='input')@10").values[0],
-                strict=True,
-            )
-        )
-        assert got.keys() == wanted.keys()
-        for query, value in got.items():
-            assert value == pytest.approx(wanted[query]["ndcg_cut_10"], abs=1e-12)
-
-
-def test_pytrec_eval_on_a_sampled_pool():
     """infAP sees the unjudged documents of the pool, whose grade is negative; the other measures do not."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
     generator = np.random.default_rng(4)
-    names = {"infAP": "infAP(ties='input')", "bpref": "Bpref(ties='input')", "map": "AP(ties='input')"}
+    ours = {"infAP": "infAP", "bpref": "Bpref", "map": "AP", "ndcg_cut_10": "nDCG@10"}
+    measures = [fn.parse(name)(ties="input") for name in ours.values()]
     qrels, run = {}, {}
     for q in range(200):
         # a query of which nothing at all is judged makes pytrec_eval read what is not there
         judged = generator.choice(40, generator.integers(3, 30), replace=False)
-        qrels[f"q{q}"] = {f"d{d}": int(generator.choice([-2, -1, -1, 0, 1, 2])) for d in judged} | {"e": 0}
+        qrels[f"q{q}"] = {f"d{d}": int(generator.choice([-2, -1, -1, 0, 1, 2, 3])) for d in judged} | {"e": 0}
         returned = generator.choice(40, generator.integers(1, 40), replace=False)
-        run[f"q{q}"] = {f"d{d}": float(generator.integers(0, 12)) for d in returned}
-    wanted = pytrec_eval.RelevanceEvaluator(qrels, set(names)).evaluate(run)
-    rankings = Rankings.from_qrels_run(qrels, run)
-    scores = fn.evaluate(rankings, list(names.values()))
-    for name, values in zip(names, scores.values, strict=True):
+        run[f"q{q + 3}"] = {f"d{d}": float(generator.integers(0, 12)) for d in returned}
+    wanted = pytrec_eval.RelevanceEvaluator(qrels, {"infAP", "bpref", "map", "ndcg_cut.10"}).evaluate(run)
+    rankings = Rankings.from_qrels_run(qrels, run, missing="skip")
+    scores = fn.evaluate(rankings, measures)
+    assert rankings.query_ids.to_pylist() == [f"q{q}" for q in range(3, 200)]
+    for name, values in zip(ours, scores.values, strict=True):
         theirs = [wanted[query][name] for query in rankings.query_ids.to_pylist()]
-        np.testing.assert_allclose(values, theirs, rtol=0, atol=1e-15)
-    outside = Rankings.from_offsets(
-        rankings.offsets,
-        np.maximum(rankings.relevance, 0),
-        rankings.scores,
-        judged=rankings.judged,
-        is_judged=rankings.is_judged,
-    )
-    assert (fn.evaluate(outside, names["infAP"]).values < scores.values[0]).any()
+        np.testing.assert_allclose(values, theirs, rtol=0, atol=1e-12 if name == "ndcg_cut_10" else 1e-15)
+    outside = rankings._with(relevance=np.maximum(rankings.relevance, 0))
+    assert (fn.evaluate(outside, measures[0]).values < scores.values[0]).any()
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -641,23 +602,17 @@ def test_each_side_in_several_files(tmp_path, text):
         ("qrels.parquet", "run/part-?.parquet"),
     ):
         assert facts(read_qrels_run(tmp_path / left, tmp_path / right)) == wanted
-    odd = run.slice(0, 5)
-    pq.write_table(odd.set_column(1, "docid", pa.array([1.5] * 5)), tmp_path / "run" / "part-9.parquet")
-    with pytest.raises(
-        SourceError,
-        match=r'column "docid" is (string|int64) in .*part-0\.parquet and double in .*part-9\.parquet; wanted',
-    ):
-        read_qrels_run(tmp_path / "qrels", tmp_path / "run")
-    pq.write_table(odd.drop_columns("docid"), tmp_path / "run" / "part-9.parquet")
-    with pytest.raises(
-        SourceError, match=r'column "docid" is in .*part-0\.parquet but not in .*part-9\.parquet'
-    ):
-        read_qrels_run(tmp_path / "qrels", tmp_path / "run")
-    (tmp_path / "run" / "part-9.parquet").write_bytes(b"PAR1")
-    with pytest.raises(SourceError, match=r"part-9\.parquet cannot be read"):
-        read_qrels_run(tmp_path / "qrels", tmp_path / "run")
-    with pytest.raises(SourceError, match="no file matches"):
-        read_qrels_run(tmp_path / "qrels", tmp_path / "none*.parquet")
+    odd, last = run.slice(0, 5), tmp_path / "run" / "part-9.parquet"
+    of_two = r'column "docid" is (string|int64) in .*part-0\.parquet and double in .*part-9\.parquet; wanted'
+    for write, right, message in (
+        (lambda: pq.write_table(odd.set_column(1, "docid", pa.array([1.5] * 5)), last), "run", of_two),
+        (lambda: pq.write_table(odd.drop_columns("docid"), last), "run", 'column "docid" is in .*part-0.* but not in .*part-9'),
+        (lambda: last.write_bytes(b"PAR1"), "run", r"part-9\.parquet cannot be read"),
+        (lambda: None, "none*.parquet", "no file matches"),
+    ):  # fmt: skip
+        write()
+        with pytest.raises(SourceError, match=message):
+            read_qrels_run(tmp_path / "qrels", tmp_path / right)
 
 
 # ---- tables ----
@@ -673,38 +628,30 @@ def _as_strings(columns):
     }
 
 
-def _polars(columns):
-    return pytest.importorskip("polars").DataFrame(columns)
-
-
-def _lazy(columns):
-    return pytest.importorskip("polars").LazyFrame(columns)
-
-
-def _pandas(columns):
-    return pytest.importorskip("pandas").DataFrame(columns)
-
-
-def _categories(columns):
-    return pytest.importorskip("pandas").DataFrame(columns).astype({"query_id": "category"})
-
-
-def _dictionaries(columns):
+def _coded(columns):
     table = pa.table(columns)
-    for name in ("query_id", "doc_id"):
-        table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
+    for place, name in enumerate(("query_id", "doc_id")):
+        table = table.set_column(place, name, table[name].dictionary_encode())
     return table
 
 
-def _chunks(columns):
-    table = pa.table(columns)
-    return pa.concat_tables([table[:1], table[1:1], table[1:]])
+LIBRARIES = {
+    "pyarrow": pa.table,
+    "polars": lambda columns: pytest.importorskip("polars").DataFrame(columns),
+    "lazy": lambda columns: pytest.importorskip("polars").LazyFrame(columns),
+    "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
+    "categories": lambda columns: pytest.importorskip("pandas").DataFrame(columns).astype({"query_id": "category"}),
+    "dictionaries": _coded,
+    "chunks": lambda columns: pa.concat_tables([pa.table(columns)[:1], pa.table(columns)[1:1], pa.table(columns)[1:]]),
+    "records": lambda columns: pa.table(columns).to_pylist(),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [pa.table, _polars, _lazy, _pandas, _categories, _dictionaries, _chunks])
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("kind", [dict, _as_strings])
 @pytest.mark.parametrize("ties", ["docid_desc", "input"])
-def test_tables_of_every_library(make, kind, ties):
+def test_tables_of_every_library(library, kind, ties):
+    make = LIBRARIES[library]
     rankings = Rankings.from_qrels_run(make(kind(JUDGED)), make(kind(SCORED)), ties=ties)
     assert rankings.relevance.tolist() == [0, 2, 1]
     assert rankings.offsets.tolist() == [0, 2, 3, 3]
@@ -715,12 +662,8 @@ def test_tables_of_every_library(make, kind, ties):
 def test_unused_categories_are_no_queries():
     table = pa.table(JUDGED)
     ids = pa.DictionaryArray.from_arrays(pa.array([2, 2, 0, 3]), pa.array([302, 5, 301, 303]))
-    rankings = Rankings.from_qrels_run(table.set_column(0, "query_id", ids), SCORED_TABLE())
+    rankings = Rankings.from_qrels_run(table.set_column(0, "query_id", ids), pa.table(SCORED))
     assert rankings.query_ids.to_pylist() == [301, 302, 303]
-
-
-def SCORED_TABLE():
-    return pa.table(SCORED)
 
 
 @pytest.mark.parametrize("left", ["int16", "uint16", "int64", "uint64"])
@@ -734,20 +677,12 @@ def test_integer_ids_of_two_widths(left, right):
 
 
 def test_large_unsigned_ids():
-    top = 2**64 - 1
+    top, kind = 2**64 - 1, pa.uint64()
     judged = pa.table(
-        {
-            "qid": pa.array([top, 1], pa.uint64()),
-            "docid": pa.array([top, top - 1], pa.uint64()),
-            "rel": [1, 2],
-        }
+        {"qid": pa.array([top, 1], kind), "docid": pa.array([top, top - 1], kind), "rel": [1, 2]}
     )
     scored = pa.table(
-        {
-            "qid": pa.array([top, top], pa.uint64()),
-            "docid": pa.array([5, top], pa.uint64()),
-            "score": [1.0, 1.0],
-        }
+        {"qid": pa.array([top] * 2, kind), "docid": pa.array([5, top], kind), "score": [1.0, 1.0]}
     )
     assert Rankings.from_qrels_run(judged, scored).doc_ids.to_pylist() == [top, 5]
     signed = pa.table({"qid": [-1, 1], "docid": [5, -3], "score": [1.0, 1.0]})
@@ -756,39 +691,27 @@ def test_large_unsigned_ids():
 
 
 def test_parquet_files(tmp_path, both):
+    files, named = (tmp_path / "q.parquet", tmp_path / "r.parquet"), {"query": "topic", "doc_id": "passage"}
+    named["relevance"] = "gain"
     for kind in (dict, _as_strings):
-        pq.write_table(
-            pa.table(kind(JUDGED)).append_column("note", pa.array(["x"] * 4)),
-            tmp_path / "q.parquet",
-            row_group_size=2,
-        )
-        pq.write_table(pa.table(kind(SCORED)), tmp_path / "r.parquet", row_group_size=3)
-        assert read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet").relevance.tolist() == [0, 2, 1]
+        noted = pa.table(kind(JUDGED)).append_column("note", pa.array(["x"] * 4))
+        pq.write_table(noted, files[0], row_group_size=2)
+        pq.write_table(pa.table(kind(SCORED)), files[1], row_group_size=3)
+        assert read_qrels_run(*files).relevance.tolist() == [0, 2, 1]
     assert facts(read_qrels_run(*both())) == PLAIN
     # text has no types: numbers of the other file are compared as they are written
-    pq.write_table(
-        pa.table({"query_id": [301, 302], "doc_id": ["B", "A"], "score": [1.0, 2.0]}), tmp_path / "r.parquet"
-    )
-    assert read_qrels_run(both()[0], tmp_path / "r.parquet").relevance.tolist() == [2, 1]
-    renamed = pa.table(JUDGED).rename_columns(["topic", "passage", "gain"])
-    pq.write_table(renamed, tmp_path / "q.parquet")
-    pq.write_table(pa.table(SCORED).rename_columns(["topic", "passage", "score"]), tmp_path / "r.parquet")
-    assert (
-        read_qrels_run(
-            tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain"
-        ).n_docs
-        == 3
-    )
-    with pytest.raises(ColumnError, match=r"q\.parquet.*query"):
-        read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet")
-    with pytest.raises(ColumnError, match="topics"):
-        read_qrels_run(tmp_path / "q.parquet", tmp_path / "r.parquet", query="topics")
-    whole = (tmp_path / "r.parquet").read_bytes()
-    (tmp_path / "r.parquet").write_bytes(whole[: len(whole) // 2])
+    run = pa.table({"query_id": [301, 302], "doc_id": ["B", "A"], "score": [1.0, 2.0]})
+    pq.write_table(run, files[1])
+    assert read_qrels_run(both()[0], files[1]).relevance.tolist() == [2, 1]
+    for table, value, file in ((JUDGED, "gain", files[0]), (SCORED, "score", files[1])):
+        pq.write_table(pa.table(table).rename_columns(["topic", "passage", value]), file)
+    assert read_qrels_run(*files, **named).n_docs == 3
+    for words, message in (({}, r"q\.parquet.*query"), ({"query": "topics"}, "topics")):
+        with pytest.raises(ColumnError, match=message):
+            read_qrels_run(*files, **words)
+    files[1].write_bytes(files[1].read_bytes()[:200])
     with pytest.raises(SourceError, match=r"r\.parquet cannot be read"):
-        read_qrels_run(
-            tmp_path / "q.parquet", tmp_path / "r.parquet", query="topic", doc_id="passage", relevance="gain"
-        )
+        read_qrels_run(*files, **named)
 
 
 @pytest.mark.pure
@@ -867,20 +790,17 @@ def test_the_line_of_a_fault_in_a_later_part(write):
 @pytest.mark.pure
 def test_files_that_cannot_be_read(write, tmp_path):
     good = write("good", QRELS)
-    with pytest.raises(SourceError, match=r"absent does not exist\. Check the path\."):
-        read_trec(good, tmp_path / "absent")
-    with pytest.raises(SourceError, match=r"its folder .*nowhere does not exist either"):
-        read_trec(tmp_path / "nowhere" / "qrels", good)
-    with pytest.raises(SourceError, match="is a folder; expected a file"):
-        read_trec(tmp_path, good)
-    with pytest.raises(InputTypeError, match="run is a list; expected the path of a file"):
-        read_trec(good, [])
-    for packer, pack in PACKERS.items():
-        packed = pack(
-            "".join(f"q{i} Q0 d{i * 7919 % 1000003} 1 {i * 0.37} t\n" for i in range(20_000)).encode()
-        )
-        with pytest.raises(SourceError, match=f"cut.{packer} cannot be read"):
-            read_trec(good, write(f"cut.{packer}", packed[: len(packed) // 2]))
+    text = "".join(f"q{i} Q0 d{i * 7919 % 1000003} 1 {i * 0.37} t\n" for i in range(20_000)).encode()
+    cut = [write(f"cut.{name}", (packed := pack(text))[: len(packed) // 2]) for name, pack in PACKERS.items()]
+    for qrels, run, error, message in (
+        (good, tmp_path / "absent", SourceError, r"absent does not exist\. Check the path\."),
+        (tmp_path / "nowhere" / "qrels", good, SourceError, "its folder .*nowhere does not exist either"),
+        (tmp_path, good, SourceError, "is a folder; expected a file"),
+        (good, [], InputTypeError, "run is a list; expected the path of a file"),
+        *((good, path, SourceError, f"{path.name} cannot be read") for path in cut),
+    ):
+        with pytest.raises(error, match=message):
+            read_trec(qrels, run)
 
 
 @pytest.mark.pure
@@ -891,57 +811,38 @@ def test_ids_that_are_not_utf8(both):
         read_trec(*both(b"q 0 caf\xe9 1\n", b"q Q0 caf\xe9 1 1 t\nq Q0 caf\xe9 1 1 t\n"))
 
 
+GOOD, JUDGMENTS, OF_A = pa.table(SCORED), pa.table(JUDGED), {"q": {"a": 1}}
+FAULTS = [
+    ({"q": "a"}, {}, InputTypeError, r"qrels\['q'\] is a str; expected a dict from document id to grade, or a"),
+    ({"q": ["a"]}, {"q": {"a"}}, InputTypeError, r"run\['q'\] is a set, which has no order; expected a list"),
+    ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" is there twice'),
+    ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
+    (OF_A, 5, InputTypeError, "run is a int; expected a dict of dicts"),
+    (OF_A, "run.txt", InputTypeError, r"run is the path run.txt; .* read_qrels_run"),
+    (OF_A, [("q", "a", 1)], InputTypeError, "run holds tuple without query_id; expected tuples with query_id, doc_id and score"),
+    (OF_A, {"q": {"a": float("nan")}}, InputError, 'run: score nan of document "a" of query "q"'),
+    ({7: {"a": 1}}, {"07": {"a": 1.0}}, InputError, 'no query in common: 7 there, "07" here'),
+    (OF_A, {"q": {"A": 1.0}}, InputError, 'no document in common: documents of query "q" are "a"'),
+    ({"q": {"a": 1, 2: 1}}, {}, InputTypeError, "qrels has document ids of mixed or unknown types"),
+    ({"q": {1.5: 1}}, {}, InputTypeError, "qrels has document ids that are double; expected strings or whole numbers"),
+    ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query id that is None"),
+    ({"q": {"a": None}}, {}, InputError, 'qrels: relevance has 1 null; the first is in query "q"'),
+    ({"q": {"a": "good"}}, {}, InputTypeError, "qrels holds values that are not numbers, beginning with 'good'"),
+    (JUDGMENTS, GOOD.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0])), InputError, "run, row 2: score nan of document 7 .*; 1 in all"),
+    (pa.table(JUDGED | {"relevance": [None, 2, 1, 0]}), GOOD, InputError, 'qrels: column "relevance" has 1 null; the first is at row 0.*unjudged="null"'),
+    (JUDGMENTS, pa.concat_tables([GOOD, GOOD[:1]]), InputError, "run, row 4: document 6 of query 301 is there twice, first at run, row 0"),
+    (JUDGMENTS.drop(["relevance"]), GOOD, ColumnError, "qrels.*relevance"),
+    (JUDGMENTS.append_column("docid", pa.array([1] * 4)), GOOD, ColumnError, "doc_id"),
+    (JUDGMENTS.set_column(1, "doc_id", pa.array([1.5] * 4)), GOOD, InputTypeError, "column .doc_id. is double; expected whole numbers or strings"),
+    (JUDGMENTS, GOOD.set_column(2, "score", pa.array(list("abcd"))), InputTypeError, "expected scores that are integers or floats"),
+]  # fmt: skip
+
+
 @pytest.mark.pure
-@pytest.mark.parametrize(
-    ("qrels", "run", "error", "message"),
-    [
-        ({"q": "a"}, {}, InputTypeError, r"qrels\['q'\] is a str; expected a dict from document id to grade, or a"),
-        ({"q": ["a"]}, {"q": {"a"}}, InputTypeError, r"run\['q'\] is a set, which has no order; expected a list"),
-        ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" is there twice'),
-        ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
-        ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; expected a dict of dicts"),
-        ({"q": {"a": 1}}, "run.txt", InputTypeError, r"run is the path run.txt; .* read_qrels_run"),
-        (
-            {"q": {"a": 1}},
-            [("q", "a", 1)],
-            InputTypeError,
-            "run holds tuple without query_id; expected tuples with query_id, doc_id and score",
-        ),
-        ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, InputError, 'run: score nan of document "a" of query "q"'),
-        ({7: {"a": 1}}, {"07": {"a": 1.0}}, InputError, 'no query in common: 7 there, "07" here'),
-        ({"q": {"a": 1}}, {"q": {"A": 1.0}}, InputError, 'no document in common: documents of query "q" are "a"'),
-        ({"q": {"a": 1, 2: 1}}, {}, InputTypeError, "qrels has document ids of mixed or unknown types"),
-        ({"q": {1.5: 1}}, {}, InputTypeError, "qrels has document ids that are double; expected strings or whole numbers"),
-        ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query id that is None"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("qrels", "run", "error", "message"), FAULTS)
 def test_faulty_values(qrels, run, error, message):
     with pytest.raises(error, match=message):
         Rankings.from_qrels_run(qrels, run)
-
-
-def test_faulty_tables():
-    good = pa.table(SCORED)
-    with pytest.raises(InputError, match=r"run, row 2: score nan of document 7 .*; 1 in all"):
-        Rankings.from_qrels_run(
-            pa.table(JUDGED), good.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0]))
-        )
-    with pytest.raises(
-        InputError, match='qrels: column "relevance" has 1 null; the first is at row 0.*unjudged="null"'
-    ):
-        Rankings.from_qrels_run(pa.table(JUDGED | {"relevance": [None, 2, 1, 0]}), good)
-    with pytest.raises(
-        InputError, match="run, row 4: document 6 of query 301 is there twice, first at run, row 0"
-    ):
-        Rankings.from_qrels_run(pa.table(JUDGED), pa.concat_tables([good, good[:1]]))
-    with pytest.raises(ColumnError, match=r"qrels.*relevance"):
-        Rankings.from_qrels_run(pa.table(JUDGED).drop(["relevance"]), good)
-    with pytest.raises(ColumnError, match="doc_id"):
-        Rankings.from_qrels_run(pa.table(JUDGED).append_column("docid", pa.array([1] * 4)), good)
-    with pytest.raises(InputTypeError, match="column .doc_id. is double; expected whole numbers or strings"):
-        Rankings.from_qrels_run(pa.table(JUDGED).set_column(1, "doc_id", pa.array([1.5] * 4)), good)
-    with pytest.raises(InputTypeError, match="expected scores that are integers or floats"):
-        Rankings.from_qrels_run(pa.table(JUDGED), good.set_column(2, "score", pa.array(list("abcd"))))
 
 
 @pytest.mark.pure
