@@ -209,7 +209,8 @@ def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[li
     if listed and all(isinstance(each, tuple | list) and len(each) == 2 for each in listed):
         return [doc for doc, _ in listed], [value for _, value in listed]
     if listed and all(isinstance(each, Mapping) for each in listed):
-        keys = find_column(list(listed[0]), "doc_id"), find_column(list(listed[0]), role)
+        with naming(name):
+            keys = [find_column(list(listed[0]), each) for each in ("doc_id", role)]
         doc, value = ([each.get(key) for each in listed] for key in keys)
         return doc, value
     return listed, None
@@ -284,7 +285,8 @@ def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
         return pa.array(array) if array.dtype.kind == "b" else column_of(array)
     with suppress(TypeError, ValueError, pa.ArrowException):
         column = pa.array(values)  # words, or numbers of which some are None
-        if isinstance(roles.grades, Mapping) or is_number(column.type):
+        is_null = pa.types.is_null(column.type)
+        if isinstance(roles.grades, Mapping) or is_null or is_number(column.type):
             return column
     raise InputTypeError(
         f"{name} holds values that are not numbers, beginning with {values[0]!r}; "

@@ -72,6 +72,10 @@ JUDGMENTS = {
     "dict of numbers": ({float(q): {int(d): g for d, g in docs.items()} for q, docs in QRELS.items()}, "", None),
     "dict of columns": (frame(ROWS, "qid docid rel").to_dict("list"), "", None),
     "tuples": ([SimpleNamespace(query_id=q, doc_id=d, relevance=g) for q, d, g in ROWS], "", None),
+    "records": (frame(ROWS, "qid docid rel").to_dict("records"), "", None),
+    "a Series a query": ({q: pd.Series(docs) for q, docs in QRELS.items()}, "", None),
+    "objects": ({q: [{"corpus_id": d, "grade": g} for d, g in docs.items()] for q, docs in QRELS.items()}, "q.json",
+                json.dumps({q: [{"corpus_id": d, "grade": g} for d, g in docs.items()] for q, docs in QRELS.items()}).encode()),
 }  # fmt: skip
 HOLDOUTS = {
     "lists": (RELEVANT, "h.json", json.dumps(RELEVANT).encode()),
@@ -90,6 +94,8 @@ RUNS = {
     "ranked lists": ({q: list(docs) for q, docs in RUN.items()}, "lists.json",
                      json.dumps({q: list(docs) for q, docs in RUN.items()}).encode()),
     "tuples": ({int(q): tuple(map(float, docs)) for q, docs in RUN.items()}, "", None),
+    "pairs": ({q: list(docs.items()) for q, docs in RUN.items()}, "pairs.json",
+              json.dumps({q: list(docs.items()) for q, docs in RUN.items()}).encode()),
     "only ranks": (frame(RANKED, "qid docid rank", int), "ranks.csv", tsv(frame(RANKED, "qid docid rank"))),
     "only ranks, shuffled": (frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1), "ranks.parquet",
                              parquet(frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1))),
@@ -215,7 +221,8 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path):
         ("{}", "qrels.json has no documents"),
         ('{"q1": {}, "q2": []}', "qrels.json has no documents"),
         ('{"q1": {"a": "x"}}', "qrels.json holds values that are not numbers, beginning with 'x'"),
-        ('{"q1": {"a": null}}', "qrels.json holds values that are not numbers, beginning with None"),
+        ('{"q1": {"a": null}}', 'qrels.json: relevance has 1 null; the first is .*query "q1"'),
+        ('{"q1": [{"a": 1}]}', "qrels.json: no column has a usual name of the doc_id"),
         ('{"q1": ["a", 7]}', "qrels.json has document ids of mixed or unknown types"),
         ('{"q1": ["a", null]}', "qrels.json has 1 document id that is None"),
         ('{"q1": {"a": 1}, "q2": "b"}', r"there is no|no column has"),
@@ -280,31 +287,24 @@ def test_many_queries_of_json_are_read_in_parts(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["int64", "float64", "float32", "float16"])
 @pytest.mark.parametrize("source", ["table", "arrays", "parquet", "stream", "shuffled stream", "lists"])
 def test_whole_floats_are_ids(source, kind, tmp_path):
-    table = pa.table(
-        {
-            "qid": pa.array(np.repeat(np.arange(40), 3).astype(kind)),
-            "label": np.arange(120) % 3,
-            "score": RANDOM.random(120),
-        }
-    )
+    ids = np.repeat(np.arange(40), 3).astype(kind)
+    table = pa.table({"qid": ids, "label": np.arange(120) % 3, "score": RANDOM.random(120)})
     if source == "shuffled stream":
         table = table.take(RANDOM.permutation(120))
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=50)
-    columns = [table[name].to_numpy() for name in table.column_names]
-    if source == "table":
-        scores = fn.evaluate(table, "nDCG")
-    elif source == "arrays":
-        scores = fn.evaluate(fn.Rankings.from_query_ids(*columns), "nDCG")
-    elif source == "lists":
-        lists = {"qid": columns[0][::3]} | {
-            name: list(column.reshape(40, 3))
-            for name, column in zip(["label", "score"], columns[1:], strict=True)
-        }
-        scores = fn.evaluate(lists, "nDCG")
-    else:
-        read = fn.read_parquet if source == "parquet" else fn.scan_parquet
-        scores = fn.evaluate(read(tmp_path / "a.parquet"), "nDCG")
-    wanted = fn.evaluate(fn.Rankings.from_query_ids(columns[0].astype(np.int64), *columns[1:]), "nDCG")
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    given = {
+        "table": lambda: table,
+        "arrays": lambda: fn.Rankings.from_query_ids(*columns.values()),
+        "lists": lambda: {
+            name: column[::3] if name == "qid" else list(column.reshape(40, 3))
+            for name, column in columns.items()
+        },
+        "parquet": lambda: fn.read_parquet(tmp_path / "a.parquet"),
+    }
+    scores = fn.evaluate(given.get(source, lambda: fn.scan_parquet(tmp_path / "a.parquet"))(), "nDCG")
+    columns["qid"] = columns["qid"].astype(np.int64)
+    wanted = fn.evaluate(fn.Rankings.from_query_ids(*columns.values()), "nDCG")
     assert scores.queries[0].to_pylist() == wanted.queries[0].to_pylist()
     assert scores.queries[0].type == pa.int64()
     np.testing.assert_array_equal(scores["nDCG"], wanted["nDCG"])
@@ -326,40 +326,34 @@ def test_other_floats_are_not(bad, tmp_path):
 # ---- ids that never meet ----
 
 
-@pytest.mark.parametrize("way", ["evaluate", "from_qrels_run", "path", "command line", "standard input"])
+@pytest.mark.parametrize("way", [*IN_PYTHON, "path"])
 @pytest.mark.parametrize("shape", ["TREC", "indented JSON", "floats"])
 def test_no_document_in_common_is_refused(shape, way, tmp_path):
     """Each measure was 0, and comparisons of such runs had p = 2e-308."""
-    _, name, content = RUNS[shape]
     other = {q: {f"doc-{d}": g for d, g in docs.items()} for q, docs in QRELS.items()}
-    judged = (other, "qrels.json", json.dumps(other).encode())
-    if way in IN_PYTHON:
-        with pytest.raises(
-            fn.InputError, match='no document in common: documents of query "1" are "doc-100", "doc-1'
-        ):
-            mean_of(tmp_path, way, judged, (RUN, name, content), 0)
-        return
-    (tmp_path / "qrels.json").write_bytes(judged[2])
-    (tmp_path / name).write_bytes(content or b"")
-    for command in (
-        ["score"],
-        ["explain", "--worst", 1],
-        ["compare"],
-        ["conventions"],
-        ["report", "--out", tmp_path / "p.html"],
-    ):
-        runs = [tmp_path / name]
-        if command == ["compare"]:
-            runs.append(tmp_path / "second")
-            runs[1].write_bytes(content or b"")
-        words = [word for one in runs for word in ("--run", one)]
-        ran = run(*command, "--qrels", tmp_path / "qrels.json", *words)
-        assert ran.exit_code == 3 and not ran.stdout, ran.stderr
-        assert ran.stderr.count("\n") == 1
-        assert re.search(
-            rf'qrels\.json and .*{name} have no document in common: .* "doc-100", "doc-101", "doc-102" \.\.\. there, ',
-            ran.stderr,
-        )
+    judged, (_, *file) = (other, "qrels.json", json.dumps(other).encode()), RUNS[shape]
+    message = 'no document in common: documents of query "1" are "doc-100", "doc-1'
+    with pytest.raises(fn.InputError, match=message):
+        mean_of(tmp_path, way, judged, (RUN, *file), 0)
+
+
+@pytest.mark.parametrize(
+    "command", ["score", "explain --worst 1", "compare", "conventions", "report --out p.html"]
+)
+def test_no_document_in_common_is_refused_by_each_command(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("q.json").write_text(
+        json.dumps({q: {f"doc-{d}": g for d, g in docs.items()} for q, docs in QRELS.items()})
+    )
+    runs = ["one", "two"][: 1 + (command == "compare")]
+    for name in runs:
+        Path(name).write_bytes(RUNS["TREC"][2])
+    ran = run(*command.split(), "--qrels", "q.json", *(word for name in runs for word in ("--run", name)))
+    assert ran.exit_code == 3 and not ran.stdout and ran.stderr.count("\n") == 1, ran.stderr
+    assert (
+        'q.json and one have no document in common: documents of query "1" are "doc-100", "doc-101", "doc-102" ... there, '
+        in ran.stderr
+    )
 
 
 def test_few_documents_in_common_are_warned_of():
@@ -388,7 +382,7 @@ def test_few_documents_in_common_are_warned_of():
     ],
 )  # fmt: skip
 def test_runs_are_looked_at_as_tables_are(judged, returned, options, message, way, tmp_path):
-    of_scores = {
+    scores_of = {
         "rank in TREC": lambda s, p: p,
         "whole numbers": lambda s, p: p % 4,
         "one score": lambda s, p: 3,
@@ -397,25 +391,23 @@ def test_runs_are_looked_at_as_tables_are(judged, returned, options, message, wa
         q: {d: {"fractions": g / 3 + 0.1, "no grade": -g}.get(judged, g) for d, g in docs.items()}
         for q, docs in QRELS.items()
     }
-    score = of_scores.get(returned, lambda s, p: s)
+    score = scores_of.get(returned, lambda s, p: s)
     scored = {q: {d: score(s, p) for p, (d, s) in enumerate(docs.items(), 1)} for q, docs in RUN.items()}
-    sides = (
-        (qrels, "q.json", json.dumps(qrels).encode()),
-        RUNS.get(returned, (scored, "r.json", json.dumps(scored).encode())),
-    )
+    run_shape = RUNS.get(returned, (scored, "r.json", json.dumps(scored).encode()))
+    sides = (qrels, "q.json", json.dumps(qrels).encode()), run_shape
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        if way == "command line":
-            for _, name, content in sides:
-                (tmp_path / name).write_bytes(content or b"")
-            words = [word for name, value in options.items() for word in (f"--{name}", value)]
-            ran = run("score", "--qrels", tmp_path / "q.json", "--run", tmp_path / sides[1][1], *words)
-            assert re.search(message, ran.stderr) and ran.exit_code == 0, ran.stderr
-            assert not re.search(r"\w+=[\"T]", ran.stderr)  # no spelling of Python
+        if way != "command line":
+            mean_of(tmp_path, way, *sides, 0, **options)
+            found = [str(each.message) for each in told if "no grade reaches" not in str(each.message)]
+            assert len(found) == 1 and re.search(message, found[0]), found
             return
-        mean_of(tmp_path, way, *sides, 0, **options)
-    found = [str(each.message) for each in told if "no grade reaches" not in str(each.message)]
-    assert len(found) == 1 and re.search(message, found[0]), found
+        for _, name, content in sides:
+            (tmp_path / name).write_bytes(content or b"")
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        ran = run("score", "--qrels", tmp_path / "q.json", "--run", tmp_path / sides[1][1], *words)
+    assert re.search(message, ran.stderr) and ran.exit_code == 0, ran.stderr
+    assert not re.search(r"\w+=[\"T]", ran.stderr)  # no spelling of Python
 
 
 @pytest.mark.parametrize("way", ["offsets", "groups", "ids", "dense", "lists", "ndcg", "with_scores"])
@@ -530,58 +522,26 @@ def test_nulls_of_a_left_join_name_the_join(tmp_path):
         fn.evaluate(frame([(q, "100", None) for q in RUN], "qid docid label"), RUN, "nDCG")
 
 
-def test_conventions_take_judgments_and_a_run(tmp_path):
+def test_conventions_take_judgments_and_a_run(tmp_path, monkeypatch):
     """The values of the join, as of the same rows in one table."""
-    (tmp_path / "q.json").write_text(json.dumps(QRELS))
-    (tmp_path / "run.txt").write_bytes(RUNS["TREC"][2] or b"")
-    names = ["-n", "sklearn", "-n", "lightgbm", "-k", "5"]
-    ran = run(
-        "conventions",
-        "--qrels",
-        tmp_path / "q.json",
-        "--run",
-        tmp_path / "run.txt",
-        *names,
-        "--format",
-        "json",
-    )
+    monkeypatch.chdir(tmp_path)
+    Path("q.json").write_text(json.dumps(QRELS))
+    Path("run.txt").write_bytes(RUNS["TREC"][2])
+    both = ["conventions", "--qrels", "q.json", "--run", "run.txt"]
+    asked = ["-n", "sklearn", "-n", "lightgbm", "-k", "5", "--format", "json"]
+    ran = run(*both, *asked)
     assert ran.exit_code == 0, ran.stderr
-    rankings = fn.read_qrels_run(tmp_path / "q.json", tmp_path / "run.txt")
+    rankings = fn.read_qrels_run("q.json", "run.txt")
     for row in json.loads(ran.stdout):
         assert row["value"] == fn.evaluate(rankings, "nDCG@5", convention=row["name"]).mean()["nDCG@5"]
-    piped = run(
-        "conventions",
-        "--qrels",
-        tmp_path / "q.json",
-        "--run",
-        "-",
-        *names,
-        "--format",
-        "json",
-        input=RUNS["TREC"][2],
-    )
-    assert piped.stdout == ran.stdout
+    assert run(*both[:-1], "-", *asked, input=RUNS["TREC"][2]).stdout == ran.stdout
     for words, message in (
-        (["--qrels", tmp_path / "q.json"], "--qrels and --run go together"),
-        (
-            ["x.parquet", "--qrels", tmp_path / "q.json", "--run", tmp_path / "run.txt"],
-            "conventions are shown for one run; give one",
-        ),
+        (["conventions", "--qrels", "q.json"], "--qrels and --run go together"),
+        ([*both, "x.parquet"], "conventions are shown for one run; give one"),
     ):
-        refused = run("conventions", *words)
+        refused = run(*words)
         assert refused.exit_code == 2 and message in refused.stderr
-    one = run(
-        "conventions",
-        "--qrels",
-        tmp_path / "q.json",
-        "--run",
-        tmp_path / "run.txt",
-        "--id",
-        "7",
-        "--explain",
-        "sklearn",
-        "lightgbm",
-    )
+    one = run(*both, "--id", "7", "--explain", "sklearn", "lightgbm")
     assert one.exit_code == 0 and one.stderr.startswith("1 query, 9 documents")
 
 
