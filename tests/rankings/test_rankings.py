@@ -36,35 +36,35 @@ def test_from_offsets():
     assert rankings.queries.to_pydict() == {"query_id": [0, 1, 2]}
 
 
-def test_from_groups():
-    assert columns(Rankings.from_groups([2, 0, 3], RELEVANCE, SCORES)) == (OFFSETS, RELEVANCE, SCORES)
-    assert columns(Rankings.from_groups(np.array([2, 0, 3], np.uint8), RELEVANCE, SCORES)) == (
-        OFFSETS,
-        RELEVANCE,
-        SCORES,
-    )
-    assert columns(Rankings.from_groups([], [], [])) == ([0], [], [])
+LISTS, ALL = ([[1, 0], [], [2, 0, 1]], [[0.3, 0.9], [], [0.8, 0.7, 0.1]]), (OFFSETS, RELEVANCE, SCORES)
+FOUR = ([0, 2, 4], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])
+T = np.array([[1, 0], [2, 3]]).T
+MADE = [
+    ("from_groups", ([2, 0, 3], RELEVANCE, SCORES), ALL),
+    ("from_groups", (np.array([2, 0, 3], np.uint8), RELEVANCE, SCORES), ALL),
+    ("from_groups", ([], [], []), ([0], [], [])),
+    ("from_groups", ([2, 2], *FOUR[1:]), FOUR),
+    ("from_query_ids", ([4, 4, 1, 1], *FOUR[1:]), FOUR),
+    ("from_dense", ([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]]), ([0, 3, 6], [1, 0, 2, 0, 1, 0], [0.1, 0.2, 0.3, 0.3, 0.2, 0.1])),
+    ("from_dense", (np.empty((0, 4)), np.empty((0, 4))), ([0], [], [])),
+    ("from_dense", (np.empty((2, 0)), np.empty((2, 0))), ([0, 0, 0], [], [])),
+    ("from_dense", (T, T), ([0, 2, 4], [1, 2, 0, 3], [1, 2, 0, 3])),
+    ("from_dense", ([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]]), FOUR),
+    ("from_lists", LISTS, ALL),
+    ("from_lists", tuple(map(pa.array, LISTS)), ALL),
+    ("from_lists", ([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]]), FOUR),
+    ("from_lists", ([np.array([1, 0]), ()], [[1, 2], []]), ([0, 2, 2], [1, 0], [1, 2])),
+    ("from_lists", ([],), ([0], [], [])),
+    ("from_lists", ([[]], [[]]), ([0, 0], [], [])),
+    ("from_lists", ([[0, 1], [], [1]], [[2**53, 2**53 + 1], [], [2**53 + 2]]), ([0, 2, 2, 3], [0, 1, 1], [2**53, 2**53 + 1, 2**53 + 2])),
+    ("from_arrow", (pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]}),), ([0, 2, 3], [1, 0, 2], [0.5, 0.1, 0.9])),
+]  # fmt: skip
 
 
-def test_from_dense():
-    rankings = Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
-    assert columns(rankings) == ([0, 3, 6], [1, 0, 2, 0, 1, 0], [0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
-    assert columns(Rankings.from_dense(np.empty((0, 4)), np.empty((0, 4)))) == ([0], [], [])
-    assert columns(Rankings.from_dense(np.empty((2, 0)), np.empty((2, 0)))) == ([0, 0, 0], [], [])
-    transposed = np.array([[1, 0], [2, 3]]).T
-    assert Rankings.from_dense(transposed, transposed).relevance.tolist() == [1, 2, 0, 3]
-
-
-def test_from_lists():
-    rankings = Rankings.from_lists([[1, 0], [], [2, 0, 1]], [[0.3, 0.9], [], [0.8, 0.7, 0.1]])
-    assert columns(rankings) == (OFFSETS, RELEVANCE, SCORES)
-    arrow = Rankings.from_lists(
-        pa.array([[1, 0], [], [2, 0, 1]]), pa.array([[0.3, 0.9], [], [0.8, 0.7, 0.1]])
-    )
-    assert columns(arrow) == columns(rankings)
-    assert columns(Rankings.from_lists([np.array([1, 0]), ()], [[1, 2], []])) == ([0, 2, 2], [1, 0], [1, 2])
-    assert columns(Rankings.from_lists([])) == ([0], [], [])
-    assert columns(Rankings.from_lists([[]], [[]])) == ([0, 0], [], [])
+@pytest.mark.pure
+@pytest.mark.parametrize(("constructor", "given", "wanted"), MADE)
+def test_what_constructors_make(constructor, given, wanted):
+    assert columns(getattr(Rankings, constructor)(*given)) == wanted
 
 
 @pytest.mark.pure
@@ -74,11 +74,6 @@ def test_from_lists_in_rank_order():
     for start, stop in zip(rankings.offsets[:-1], rankings.offsets[1:], strict=True):
         assert (np.diff(rankings.scores[start:stop]) < 0).all()
     assert fn.evaluate(rankings, "CG@1").values.tolist() == [[3.0, 0.0, 1.0]]
-
-
-def test_from_lists_keeps_a_whole_array_of_large_integers():
-    lists = [[2**53, 2**53 + 1], [], [2**53 + 2]]
-    assert Rankings.from_lists([[0, 1], [], [1]], lists).scores.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
 
 
 @pytest.mark.parametrize(
@@ -92,13 +87,6 @@ def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other):
         assert "scores" in str(error)
         return
     assert fn.evaluate(rankings, "nDCG@1").values.tolist() == [[1.0, 1.0]]
-
-
-def test_from_arrow_long_form():
-    table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
-    rankings = Rankings.from_arrow(table)
-    assert columns(rankings) == ([0, 2, 3], [1, 0, 2], [0.5, 0.1, 0.9])
-    assert rankings.queries.to_pydict() == {"qid": [7, 8]}
 
 
 IDS = {
@@ -198,15 +186,6 @@ def test_many_shuffled_ids():
     assert columns(by_number) == columns(by_text)
     _, first = np.unique(ids, return_index=True)
     assert by_number.queries[0].to_pylist() == ids[np.sort(first)].tolist()
-
-
-@pytest.mark.pure
-def test_the_same_rankings_from_every_constructor():
-    wanted = columns(Rankings.from_offsets([0, 2, 4], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7]))
-    assert columns(Rankings.from_groups([2, 2], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
-    assert columns(Rankings.from_query_ids([4, 4, 1, 1], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
-    assert columns(Rankings.from_dense([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]])) == wanted
-    assert columns(Rankings.from_lists([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]])) == wanted
 
 
 def test_there_is_no_constructor_without_a_name():
@@ -399,38 +378,14 @@ def test_pickled_and_copied():
 
 
 def test_repr_says_what_it_holds():
-    text = repr(
-        Rankings.from_offsets(
-            OFFSETS,
-            np.array(RELEVANCE, np.uint8),
-            np.array(SCORES, np.float32),
-            judged=([0, 1, 2, 4], [1, 1, 2, 1]),
-        )
+    grades, scores, judged = (
+        np.array(RELEVANCE, np.uint8),
+        np.array(SCORES, np.float32),
+        ([0, 1, 2, 4], [1, 1, 2, 1]),
     )
-    assert (
-        "3 queries" in text
-        and "5 documents" in text
-        and "uint8" in text
-        and "float32" in text
-        and "4 judged" in text
-    )
-
-
-# ---- qrels and runs ----
-
-
-@pytest.mark.pure
-def test_from_qrels_run():
-    if not hasattr(Rankings, "from_qrels_run"):
-        pytest.skip("from_qrels_run is not part of this version")
-    qrels = {"q1": {"d1": 3, "d2": 0, "d7": 2}, "q2": {"d1": 1}}
-    run = {"q1": {"d1": 0.9, "d2": 0.8, "d3": 0.7}, "q2": {"d9": 1.0}}
-    rankings = Rankings.from_qrels_run(qrels, run)
-    scores = fn.evaluate(rankings, ["nDCG(ties='input')", "NumRet"])
-    by_query = dict(zip(scores.queries[0].to_pylist(), scores["nDCG(ties='input')"].tolist(), strict=True))
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg"}).evaluate(run)
-    assert by_query == pytest.approx({query: values["ndcg"] for query, values in theirs.items()})
+    text = repr(Rankings.from_offsets(OFFSETS, grades, scores, judged=judged))
+    for fact in ("3 queries", "5 documents", "uint8", "float32", "4 judged"):
+        assert fact in text
 
 
 # ---- what is refused, and the nearest thing that is not ----

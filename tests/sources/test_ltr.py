@@ -87,52 +87,44 @@ def test_query_ids_become_numbers_only_where_that_loses_nothing(write):
 def test_scores_from_everywhere(write, tmp_path):
     path = write("file", FILE)
     np.save(tmp_path / "scores.npy", np.array(SCORES, np.float32))
-    pq.write_table(
-        pa.table({"id": [1, 2, 3], "score": SCORES, "other": [0, 0, 0]}), tmp_path / "table.parquet"
-    )
+    table = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3], "score": SCORES, "other": [0, 0, 0]}), table)
     pq.write_table(pa.table({"anything": SCORES}), tmp_path / "one.parquet")
     texts = [
         write("a.txt", "0.25\n0.5\n0.125\n"),
         write("b.txt", "2.5e-1\r\n 0.5\r\n0.125"),
         write("c.gz", gzip.compress(b"0.25\n0.5\n.125\n")),
     ]
-    for scores in (*texts, str(texts[0]), tmp_path / "scores.npy", tmp_path / "table.parquet", tmp_path / "one.parquet",
+    for scores in (*texts, str(texts[0]), tmp_path / "scores.npy", table, tmp_path / "one.parquet",
                    SCORES, np.array(SCORES), pa.array(SCORES), pa.chunked_array([SCORES[:1], SCORES[1:]])):  # fmt: skip
         assert facts(read_ltr(path, scores=scores)) == PLAIN
-    assert read_ltr(path, scores=tmp_path / "table.parquet", score_column="other").scores.tolist() == [
-        0,
-        0,
-        0,
-    ]
-    assert read_ltr(path, scores=tmp_path / "scores.npy").scores.dtype == np.float32
-    packed = write("scores.npy.gz", gzip.compress(_npy(np.array(SCORES, np.float32))))
-    assert read_ltr(path, scores=packed).scores.dtype == np.float32
+    assert read_ltr(path, scores=table, score_column="other").scores.tolist() == [0, 0, 0]
+    for file in ("scores.npy", write("scores.npy.gz", gzip.compress(_npy(np.array(SCORES, np.float32))))):
+        assert read_ltr(path, scores=tmp_path / file).scores.dtype == np.float32
 
 
 @pytest.mark.pure
 def test_query_files(write):
     path = write("rank.test", "2 1:0.5\n0 2:0.1\n1\n")
-    with pytest.raises(
-        SourceError,
-        match=r"rank\.test has no qid: on its lines, and there is no .*rank\.test\.query; pass query_file=",
-    ):
+    absent = r"rank\.test has no qid: on its lines, and there is no .*rank\.test\.query; pass query_file="
+    with pytest.raises(SourceError, match=absent):
         read_ltr(path, scores=SCORES)
     sizes = write("rank.test.query", "2\n1\n")
-    wanted = ([0, 1], *PLAIN[1:])
-    assert facts(read_ltr(path, scores=SCORES)) == wanted
-    assert facts(read_ltr(path, scores=SCORES, query_file=sizes)) == wanted
-    assert facts(read_ltr(write("with.qid", FILE), scores=SCORES, query_file=sizes)) == wanted
+    for file, given_sizes in ((path, None), (path, sizes), (write("with.qid", FILE), sizes)):
+        assert facts(read_ltr(file, scores=SCORES, query_file=given_sizes)) == ([0, 1], *PLAIN[1:])
     write("rank.test.query", "2\n2\n")
-    with pytest.raises(InputError, match=r"rank\.test\.query adds up to 4 rows, but .*rank\.test has 3"):
-        read_ltr(path, scores=SCORES)
-    with pytest.raises(InputError, match="has a negative size, -1"):
-        read_ltr(path, scores=SCORES, query_file=write("negative", "4\n-1\n"))
-    with pytest.raises(
-        SourceError, match=r"words: .*'two'.*; wanted the number of rows of a query on each line"
+    for given_sizes, error, message in (
+        (None, InputError, r"rank\.test\.query adds up to 4 rows, but .*rank\.test has 3"),
+        (write("negative", "4\n-1\n"), InputError, "has a negative size, -1"),
+        (
+            write("words", "two\n"),
+            SourceError,
+            r"words: .*'two'.*; wanted the number of rows of a query on each line",
+        ),
+        ("absent", SourceError, "absent does not exist"),
     ):
-        read_ltr(path, scores=SCORES, query_file=write("words", "two\n"))
-    with pytest.raises(SourceError, match="absent does not exist"):
-        read_ltr(path, scores=SCORES, query_file="absent")
+        with pytest.raises(error, match=message):
+            read_ltr(path, scores=SCORES, query_file=given_sizes)
 
 
 @pytest.mark.parametrize(
@@ -220,37 +212,24 @@ def test_a_damaged_npy_file(write):
 
 @pytest.mark.pure
 def test_faulty_scores(write, tmp_path):
-    path = write("file", FILE)
-    with pytest.raises(
-        InputError, match=r"scores has 2 scores and .*file 3 rows; give one score for each row"
-    ):
-        read_ltr(path, scores=SCORES[:2])
-    with pytest.raises(InputError, match=r"short\.txt has 1 score and .*file 3 rows"):
-        read_ltr(path, scores=write("short.txt", "1\n"))
-    with pytest.raises(SourceError, match=r"words\.txt: .*'a'.*; wanted one score on each line"):
-        read_ltr(path, scores=write("words.txt", "1\na\n3\n"))
-    with pytest.raises(SourceError, match=r"empty\.txt is empty; wanted one score on each line"):
-        read_ltr(path, scores=write("empty.txt", ""))
-    with pytest.raises(SourceError, match=r"absent\.txt does not exist"):
-        read_ltr(path, scores=tmp_path / "absent.txt")
+    path, two = write("file", FILE), tmp_path / "two.parquet"
+    pq.write_table(pa.table({"a": SCORES, "b": SCORES}), two)
+    for scores, error, message in (
+        (SCORES[:2], InputError, "scores has 2 scores and .*file 3 rows; give one score for each row"),
+        (write("short.txt", "1\n"), InputError, r"short\.txt has 1 score and .*file 3 rows"),
+        (write("words.txt", "1\na\n3\n"), SourceError, r"words\.txt: .*'a'.*; wanted one score on each line"),
+        (write("empty.txt", ""), SourceError, r"empty\.txt is empty; wanted one score on each line"),
+        (tmp_path / "absent.txt", SourceError, r"absent\.txt does not exist"),
+        (write("cut.npy", b"\x93NUMPY\x01"), SourceError, r"cut\.npy cannot be read as a \.npy file"),
+        (write("square.npy", _npy(np.zeros((3, 1)))), SourceError, r"square\.npy has float64 of shape \(3, 1\); wanted a number"),
+        (write("packed.gz", gzip.compress(b"1\n" * 100)[:12]), SourceError, r"packed\.gz cannot be read"),
+        ([1.0, np.nan, 2.0], InputError, "NaN"),
+        (["a", "b", "c"], InputTypeError, "scores is of dtype"),
+        (two, ColumnError, r"two\.parquet.*score"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            read_ltr(path, scores=scores)
+    with pytest.raises(ColumnError, match=r'parquet: there is no column "aa" for score.*Did you mean "a"\?'):
+        read_ltr(path, scores=two, score_column="aa")
     with pytest.raises(SourceError, match="cut cannot be read"):
         read_ltr(write("cut", gzip.compress(FILE.encode() * 1000)[:60]), scores=SCORES)
-    with pytest.raises(SourceError, match=r"cut\.npy cannot be read as a \.npy file"):
-        read_ltr(path, scores=write("cut.npy", b"\x93NUMPY\x01"))
-    with pytest.raises(
-        SourceError, match=r"square\.npy has float64 of shape \(3, 1\); wanted a number for each row"
-    ):
-        read_ltr(path, scores=write("square.npy", _npy(np.zeros((3, 1)))))
-    with pytest.raises(SourceError, match=r"packed\.gz cannot be read"):
-        read_ltr(path, scores=write("packed.gz", gzip.compress(b"1\n" * 100)[:12]))
-    with pytest.raises(InputError, match="NaN"):
-        read_ltr(path, scores=[1.0, np.nan, 2.0])
-    with pytest.raises(InputTypeError, match="scores is of dtype"):
-        read_ltr(path, scores=["a", "b", "c"])
-    pq.write_table(pa.table({"a": SCORES, "b": SCORES}), tmp_path / "two.parquet")
-    with pytest.raises(ColumnError, match=r"two\.parquet.*score"):
-        read_ltr(path, scores=tmp_path / "two.parquet")
-    with pytest.raises(
-        ColumnError, match=r'two\.parquet: there is no column "aa" for score.*Did you mean "a"\?'
-    ):
-        read_ltr(path, scores=tmp_path / "two.parquet", score_column="aa")
