@@ -352,7 +352,7 @@ class Laws:
         engine.check(engine.frame(doubles), local, ["AP"], **engines.COLUMNS)
         halves = replace(table, "qid", pc.divide(doubles["qid"], 2.0))
         with pytest.raises(
-            InputTypeError, match='column "qid" is double; wanted query ids that are integers'
+            InputTypeError, match='column "qid" is double; expected query ids that are integers'
         ):
             engine.summary(engine.frame(halves), "AP", query="qid")
 

@@ -510,7 +510,7 @@ class Rankings:
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise InputTypeError(
                 f"rankings[{part!r}] is not a run of queries; "
-                "wanted a slice of step 1, as in rankings[100:200]"
+                "expected a slice of step 1, as in rankings[100:200]"
             )
         start, stop, _ = part.indices(self.n_queries)
         stop = max(start, stop)

@@ -75,7 +75,7 @@ class GivenTable(Dataset):
         if column.type != wanted:
             raise InputTypeError(
                 f'column "{name}" is {wanted} in the first rows and {column.type} in later ones; '
-                "wanted one type. Cast it"
+                "expected one type. Cast it"
             )
         return column
 

@@ -103,7 +103,7 @@ def read_ltr(
     with report_progress(progress, name):
         lines = read_lines(name, None, threads=threads)
     if not len(lines.values):
-        raise SourceError(f"{name} has no rows; wanted at least one: {LETOR_LINE}")
+        raise SourceError(f"{name} has no rows; expected at least one: {LETOR_LINE}")
     labels = whole(lines.values)
     without = pc.index(lines.queries, "").as_py()
     if query_file is None and without >= 0:
@@ -147,7 +147,7 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
     if len(lines.queries) > 1:
         row = int(np.argmax(lines.query_codes == without))
         raise SourceError(
-            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LETOR_LINE}"
+            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; expected {LETOR_LINE}"
         )
     beside = f"{name}.query"
     if not Path(beside).exists():
@@ -162,12 +162,12 @@ def _group_sizes(path: str, of: str, rows: int) -> Array:
     sizes = _one_number_a_line(path, pa.int64(), "the number of rows of a query")
     if len(sizes) and sizes.min() < 0:
         raise InputError(
-            f"{path} has a negative size, {sizes.min()}; wanted the number of rows of each query"
+            f"{path} has a negative size, {sizes.min()}; expected the number of rows of each query"
         )
     if sizes.sum() != rows:
         raise InputError(
             f"{path} adds up to {count_of(sizes.sum(), 'row')}, but {of} has {rows:,}; "
-            "wanted the number of rows of each query, in row order"
+            "expected the number of rows of each query, in row order"
         )
     return sizes
 
@@ -195,7 +195,7 @@ def _npy(path: str, content: bytes) -> Array:
             f"{path} cannot be read as a .npy file: {first_line(error)}. Was it written to its end?"
         ) from None
     if array.ndim != 1 or array.dtype.kind not in "buif":
-        raise SourceError(f"{path} has {array.dtype} of shape {array.shape}; wanted a number for each row")
+        raise SourceError(f"{path} has {array.dtype} of shape {array.shape}; expected a number for each row")
     return array
 
 
@@ -228,6 +228,6 @@ def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
             )
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error):
-            raise SourceError(f"{path} is empty; wanted {wanted} on each line") from None
-        raise SourceError(f"{path}: {error}; wanted {wanted} on each line") from None
+            raise SourceError(f"{path} is empty; expected {wanted} on each line") from None
+        raise SourceError(f"{path}: {error}; expected {wanted} on each line") from None
     return as_array("number", table["number"])

@@ -140,7 +140,7 @@ def read_lines(
         if isinstance(error, MalformedError):
             raise error.of_file(path, lines + error.line + 1, wanted) from None
         raise SourceError(
-            f"{path} has a line of more than {error} bytes; is it a text file? Wanted {wanted}"
+            f"{path} has a line of more than {error} bytes; is it a text file? Expected {wanted}"
         ) from None
     except OSError as error:
         raise unreadable(path, error, "text") from None
@@ -205,7 +205,7 @@ class MalformedError(Exception):
         reason = self._reason or f"{fields} field" + ("" if fields == 1 else "s")
         return SourceError(
             f'{path}, line {line}: {reason} in "{text if len(text) <= 120 else text[:117] + "..."}"; '
-            f"wanted {wanted}"
+            f"expected {wanted}"
         )
 
 

@@ -127,7 +127,7 @@ def read_trec(
     check_threads(threads)
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
-        raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
+        raise InputTypeError(f"score_dtype is {dtype}; expected float64 or float32")
     with _naming_what_fits(run):
         with report_progress(progress, qrels, run):
             judged = text_side(qrels, "relevance", threads, intents=intents)
@@ -274,7 +274,7 @@ def file_side(
         queries = queries_of_json(name, text_of_file(name))
         side = side_of_table(name, *columns_of_queries(name, queries, role, roles, intents=intents), role)
         if not len(side.codes):
-            raise SourceError(f"{name} has no documents; wanted at least one, {WANTED}")
+            raise SourceError(f"{name} has no documents; expected at least one, {WANTED}")
         return side, None
     opened = found_files.open(threads)
     try:
@@ -306,7 +306,7 @@ def text_side(
     values = lines.values
     if not len(values):
         what = "documents" if role == "score" else "judgments"
-        raise SourceError(f"{name} has no {what}; wanted at least one: {form.wanted}")
+        raise SourceError(f"{name} has no {what}; expected at least one: {form.wanted}")
 
     def place(row: int) -> str:
         return f"{name}, line {lines.line_of(row)}"
@@ -318,7 +318,7 @@ def text_side(
         if not is_rank.all():
             row = int(np.argmin(is_rank))
             found = f"{place(row)}: the rank is {values[row]:g}"
-            raise SourceError(f"{found}; wanted a whole number, 1 for the best: {RANKED.wanted}")
+            raise SourceError(f"{found}; expected a whole number, 1 for the best: {RANKED.wanted}")
         roles = replace(roles, ascending=True)
     tag = "".join(lines.last[5:6]) if role == "score" else ""
     values = values if role == "score" else whole(values)
@@ -337,7 +337,7 @@ def text_of_file(name: str) -> str:
         try:
             return bytes(stream.read()).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise SourceError(f"{name} cannot be read: {error}; wanted text in UTF-8") from None
+            raise SourceError(f"{name} cannot be read: {error}; expected text in UTF-8") from None
 
 
 def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -365,7 +365,7 @@ def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
         raise
     except (ValueError, IndexError, RecursionError) as error:
         reason = "it ends too early" if isinstance(error, IndexError) else str(error)
-        raise SourceError(f"{name} cannot be read: {reason}; wanted {WANTED}") from None
+        raise SourceError(f"{name} cannot be read: {reason}; expected {WANTED}") from None
 
 
 def _blank(text: str, at: int) -> int:

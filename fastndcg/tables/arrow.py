@@ -55,7 +55,7 @@ def fields_of_table(
         other = columns.score if listed[0] == columns.relevance else columns.relevance
         raise InputTypeError(
             f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; '
-            "wanted both as lists, a row for each query, or both as numbers, a row for each document"
+            "expected both as lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
         blame, kept, fields = _from_lists(table, columns, numbers)
@@ -165,7 +165,7 @@ def _of_documents(
         column = values_of(name)
         if not is_list(column.type):
             raise InputTypeError(
-                f'column "{name}" is {column.type}; wanted a list for each document: '
+                f'column "{name}" is {column.type}; expected a list for each document: '
                 "its grade for each intent"
             )
         found["intents"] = intent_grades(f'column "{name}"', column, documents)
@@ -245,7 +245,7 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
                 f"query {of_rows.name_of(row)} has "
                 f"{count_of(offsets[row + 1] - offsets[row], 'value')} in column "
                 f'"{columns.relevance}" and {own_offsets[row + 1] - own_offsets[row]} in column "{name}"; '
-                "wanted lists of equal lengths"
+                "expected lists of equal lengths"
             )
         return values
 
@@ -272,7 +272,7 @@ def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int6
     kind = column.type
     if not is_list(kind):
         raise InputTypeError(
-            f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
+            f'column "{name}" is {kind}; expected a list for each query, as in the relevance column'
         )
     if column.null_count:
         raise nulls_in(column_name(name), column, blame, ". Give a query without documents an empty list.")

@@ -150,7 +150,7 @@ def _cast_numbers(name: str, array: Array, wanted: str) -> Array:
 
 def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
     shown = f", beginning with {array[0]!r}" if len(array) else ""
-    return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
+    return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; expected {wanted}")
 
 
 def cast_integers(name: str, values: npt.ArrayLike) -> Int64:
@@ -158,7 +158,7 @@ def cast_integers(name: str, values: npt.ArrayLike) -> Int64:
     if array.dtype.kind not in "ui" and (len(array) or array.dtype.kind != "f"):
         raise _kind_error(name, array, "integers")
     if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{name} holds {array.max()}; wanted row numbers below 2**63")
+        raise InputError(f"{name} holds {array.max()}; expected row numbers below 2**63")
     return read_only(np.ascontiguousarray(array, dtype=np.int64))
 
 
@@ -166,7 +166,7 @@ def _cast_offsets(name: str, values: npt.ArrayLike, rows: int, of: str) -> Int64
     array = cast_integers(name, values)
     if not len(array) or array[0] != 0:
         got = f"begins with {array[0]}" if len(array) else "is empty"
-        raise InputError(f"{name} {got}; wanted 0 first, then the end of each query")
+        raise InputError(f"{name} {got}; expected 0 first, then the end of each query")
     falls = array[1:] < array[:-1]
     if falls.any():
         first = int(np.argmax(falls))
@@ -187,7 +187,7 @@ def _cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> J
         given_offsets, given_grades = judged
     except (TypeError, ValueError):
         raise InputTypeError(
-            f"judged is a {type(judged).__name__}; wanted the pair (offsets, "
+            f"judged is a {type(judged).__name__}; expected the pair (offsets, "
             "relevance) of all judged documents"
         ) from None
     grades = cast_grades("judged relevance", given_grades)
@@ -251,7 +251,7 @@ def checked_columns(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f"weight is {weight[first]} for query {blame.name_of(first)}; wanted finite numbers from 0"
+                f"weight is {weight[first]} for query {blame.name_of(first)}; expected finite numbers from 0"
             )
     relevance, scores = plain_numbers(relevance), checked_scores(plain_numbers(scores), nan, blame)
     _check_grades(blame.names[0], relevance, blame)

@@ -135,7 +135,7 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     elif callable(getattr(data, "compute", None)):
         step = "Call .compute() first"
     raise InputTypeError(
-        f"data is a {type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, "
+        f"data is a {type_name(data)}; expected a table: anything with __arrow_c_stream__ (pyarrow, Polars, "
         f"DuckDB), a pandas DataFrame, or a mapping of column names to arrays. {step}."
     )
 
@@ -147,7 +147,7 @@ def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> 
             if len(array) != len(arrays[0]):
                 raise InputError(
                     f'column "{name}" has {count_of(len(array), "value")} and column "{wanted[0]}" '
-                    f"{len(arrays[0]):,}; wanted one length"
+                    f"{len(arrays[0]):,}; expected one length"
                 )
         return pa.table(arrays, names=wanted)
 

@@ -153,10 +153,10 @@ def _plain_ids(query_ids: Any) -> pa.Array:
     column = whole_ids(arrow_column("query_ids", query_ids))
     if pa.types.is_floating(column.type):
         raise InputTypeError(
-            f"query_ids is {column.type}, and not all of them are whole numbers; wanted integers or strings"
+            f"query_ids is {column.type}, and not all of them are whole numbers; expected integers or strings"
         )
     if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
-        raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
+        raise InputTypeError(f"query_ids is {column.type}; expected integers or strings")
     if column.null_count:
         first = int(np.argmax(array_of(column.is_null())))
         raise InputError(

@@ -61,7 +61,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
         entry = int(np.argmin(np.isfinite(found.grades)))
         raise InputError(
             f"{name} has the grade {found.grades[entry]} for intent {found.numbers[entry]} "
-            f"of {_document(found.offsets, entry)}; wanted finite grades, and None for an intent that it "
+            f"of {_document(found.offsets, entry)}; expected finite grades, and None for an intent that it "
             "was not judged for"
         )
     return IntentGrades(*map(read_only, found))
@@ -82,7 +82,7 @@ def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = s
         )
     offsets, flat = _flat(lists)
     if flat.null_count or lists.null_count:
-        raise InputError(f"{name} has nulls; wanted a probability for each intent")
+        raise InputError(f"{name} has nulls; expected a probability for each intent")
     numbers = array_of(flat).astype(np.float64)
     bad = ~(np.isfinite(numbers) & (numbers >= 0))
     if bad.any():
@@ -90,13 +90,13 @@ def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = s
         query = int(np.searchsorted(offsets, first, side="right")) - 1
         raise InputError(
             f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query {name_of(query)}; "
-            "wanted finite numbers from 0"
+            "expected finite numbers from 0"
         )
     return IntentProbabilities(read_only(offsets), read_only(numbers))
 
 
 def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
-    wanted = "wanted three arrays: offsets (n_docs + 1,), intents and grades (n_entries,)"
+    wanted = "expected three arrays: offsets (n_docs + 1,), intents and grades (n_entries,)"
     if len(arrays) != 3:
         raise InputTypeError(f"{name} is a tuple of {len(arrays)}; {wanted}, or a list for each document")
     offsets, numbers, grades = (np.asarray(array) for array in arrays)
@@ -133,7 +133,7 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
 def _of_lists(name: str, values: Any) -> IntentGrades:
     if isinstance(values, np.ndarray) and values.ndim == 2:
         if values.dtype.kind not in "buif":
-            raise InputTypeError(f"{name} is of dtype {values.dtype}; wanted integer or float grades")
+            raise InputTypeError(f"{name} is of dtype {values.dtype}; expected integer or float grades")
         rows, width = values.shape
         numbers = np.tile(np.arange(width, dtype=np.int64), rows)
         return IntentGrades(
@@ -162,12 +162,12 @@ def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
             return pa.array([None] * len(array), pa.large_list(pa.int64()))
     if not is_list(array.type):
         shown = array.type if isinstance(values, pa.Array | pa.ChunkedArray) else f"a {type(values).__name__}"
-        raise InputTypeError(f"{name} is {shown}; wanted a list of {wanted}")
+        raise InputTypeError(f"{name} is {shown}; expected a list of {wanted}")
     inner = array.type.value_type
     if pa.types.is_null(inner):
         return array.cast(pa.list_(pa.int64()))
     if not (is_number(inner) or pa.types.is_boolean(inner)):
-        raise InputTypeError(f"{name} holds lists of {inner}; wanted lists of {wanted}")
+        raise InputTypeError(f"{name} holds lists of {inner}; expected lists of {wanted}")
     return array
 
 

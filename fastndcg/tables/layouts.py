@@ -48,7 +48,7 @@ def flat_of_matrices(
     if true.ndim != 2 or true.shape != score.shape:
         raise InputError(
             f"y_true has shape {true.shape} and y_score {score.shape}; "
-            "wanted two equal shapes (n_queries, n_docs_per_query)"
+            "expected two equal shapes (n_queries, n_docs_per_query)"
         )
     n_queries, width = true.shape
     if mask is None:
@@ -58,7 +58,7 @@ def flat_of_matrices(
     if kept.shape != true.shape or kept.dtype != np.bool_:
         raise InputError(
             f"mask has shape {kept.shape} and dtype {kept.dtype}; "
-            f"wanted True and False in the shape of y_true, {true.shape}"
+            f"expected True and False in the shape of y_true, {true.shape}"
         )
     blame = Blame(in_lists=True, positions=np.nonzero(kept)[1])
     return offsets_from(kept.sum(axis=1)), true[kept], score[kept], blame
@@ -101,7 +101,7 @@ def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Ar
         return lengths, as_array(name, column.flatten(), unjudged)
     if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
         raise InputTypeError(
-            f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
+            f"{name} is a {type(lists).__name__}; expected a list for each query, as in [[3, 0], [1, 2, 0]]"
         )
     arrays = [
         np.asarray(unmask(f"{name} of query {query}", values, unjudged))
@@ -110,7 +110,7 @@ def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Ar
     for query, array in enumerate(arrays):
         if array.ndim != 1:
             raise InputError(
-                f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query"
+                f"{name} of query {query} has shape {array.shape}; expected a list of numbers for each query"
             )
     filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
     flat = np.concatenate(filled) if filled else np.empty(0, np.float64)

@@ -172,18 +172,20 @@ class Columns(Roles):
 def _check_grades(grades: object) -> None:
     if isinstance(grades, Real) and not isinstance(grades, bool):
         if not math.isfinite(grades):
-            raise InputError(f"grades is {grades!r}; wanted a finite number, the grade of every judgment")
+            raise InputError(f"grades is {grades!r}; expected a finite number, the grade of every judgment")
         return
     if not isinstance(grades, Mapping):
         raise InputTypeError(
-            f"grades is a {type(grades).__name__}; wanted the grade of each word, "
+            f"grades is a {type(grades).__name__}; expected the grade of each word, "
             'as in grades={"good": 1, "bad": 0}, or one number, the grade of every judgment'
         )
     if not grades:
-        raise InputError('grades is empty; wanted the grade of each word, as in grades={"good": 1, "bad": 0}')
+        raise InputError(
+            'grades is empty; expected the grade of each word, as in grades={"good": 1, "bad": 0}'
+        )
     for word, grade in grades.items():
         if isinstance(grade, bool) or not isinstance(grade, Real) or not math.isfinite(grade):
-            raise InputError(f"grades has {grade!r} for {word!r}; wanted a finite number")
+            raise InputError(f"grades has {grade!r} for {word!r}; expected a finite number")
 
 
 def _check_types(types: object) -> None:
@@ -368,7 +370,7 @@ def normalised(name: str) -> str:
 def check_column(names: Sequence[str], argument: str, name: str) -> str:
     """`name`, if exactly one column has it. Raises as `find_columns` does."""
     if not isinstance(name, str):
-        raise InputTypeError(f"{argument}={name!r} is a {type(name).__name__}; wanted the name of a column")
+        raise InputTypeError(f"{argument}={name!r} is a {type(name).__name__}; expected the name of a column")
     count = sum(other == name for other in names)
     if count == 1:
         return name
@@ -390,7 +392,7 @@ def named_columns(names: Sequence[str], argument: str, given: str | Sequence[str
     except TypeError:
         raise InputTypeError(
             f"{argument}={given!r} is a {type(given).__name__}; "
-            "wanted the name of a column or a sequence of names"
+            "expected the name of a column or a sequence of names"
         ) from None
     return tuple(check_column(names, argument, name) for name in listed)
 

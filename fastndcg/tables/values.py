@@ -192,7 +192,7 @@ def _undecimal(label: str, chunk: pa.Array) -> Array:
 def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
     if not pa.types.is_boolean(column.type) and len(column):
         raise InputTypeError(
-            f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
+            f'column "{name}" is {column.type}; expected bool, True where a document was judged. Cast it.'
         )
     if column.null_count:
         raise nulls_in(column_name(name), column, blame, ". Write False for unjudged documents.")
@@ -240,7 +240,7 @@ def joined_ids(columns: Mapping[str, pa.ChunkedArray], blame: Blame) -> pa.Chunk
 
 def no_ids(name: str, kind: pa.DataType) -> InputTypeError:
     return InputTypeError(
-        f'column "{name}" is {kind}; wanted query ids that are integers or strings. '
+        f'column "{name}" is {kind}; expected query ids that are integers or strings. '
         "Cast it, or name another column."
     )
 

@@ -87,8 +87,8 @@ def test_padded_batches(kind):
     assert found.lengths.tolist() == SIZES.tolist()
     assert found.scores.tolist() == SCORED.tolist()
     with pytest.raises(
-        InputError, match=r"mask has shape \(60,\) and dtype bool; wanted True and False in the shape"
+        InputError, match=r"mask has shape \(60,\) and dtype bool; expected True and False in the shape"
     ):
         fn.Rankings.from_dense(true, score, mask=mask[:, 0])
-    with pytest.raises(InputError, match="dtype int64; wanted True and False"):
+    with pytest.raises(InputError, match="dtype int64; expected True and False"):
         fn.Rankings.from_dense(true, score, mask=mask.astype(np.int64))

@@ -399,8 +399,8 @@ FIVE, TWO = ([5], RELEVANCE, SCORES), ([2], [1, 0], [1, 2])
 # constructor, what it is given, options, and the error; the type of the error is InputTypeError where it is the type
 REFUSED = [
     ("from_offsets", ([0, 3, 2, 5], RELEVANCE, SCORES), {}, "offsets does not ascend: 3 then 2 at position 2"),
-    ("from_offsets", ([1, 5], RELEVANCE, SCORES), {}, "offsets begins with 1; wanted 0 first"),
-    ("from_offsets", ([], [], []), {}, "offsets is empty; wanted 0 first"),
+    ("from_offsets", ([1, 5], RELEVANCE, SCORES), {}, "offsets begins with 1; expected 0 first"),
+    ("from_offsets", ([], [], []), {}, "offsets is empty; expected 0 first"),
     ("from_offsets", ([0, 4], RELEVANCE, SCORES), {}, "offsets ends at 4, but relevance has 5 values"),
     ("from_offsets", ([0, 6], RELEVANCE, SCORES), {}, "offsets ends at 6, but relevance has 5 values"),
     ("from_offsets", ([0.0, 5.0], RELEVANCE, SCORES), {}, InputTypeError("offsets is of dtype float64")),
@@ -420,7 +420,7 @@ REFUSED = [
     ("from_groups", FIVE, {"queries": {"n": [1, 2]}}, "queries has 2 rows for 1 query"),
     ("from_groups", FIVE, {"judged": ([0, 1, 2], [1, 1])}, "judged has 2 queries and the rankings 1"),
     ("from_groups", FIVE, {"judged": ([0, 1], [1, 1])}, "judged offsets ends at 1, but judged relevance has 2 values"),
-    ("from_groups", FIVE, {"judged": 3}, InputTypeError("judged is a int; wanted the pair")),
+    ("from_groups", FIVE, {"judged": 3}, InputTypeError("judged is a int; expected the pair")),
     ("from_dense", ([[1, 0], [0, 1]], [[1, 2, 3], [1, 2, 3]]), {}, r"y_true has shape \(2, 2\) and y_score \(2, 3\)"),
     ("from_dense", ([1, 0], [1, 2]), {}, r"y_true has shape \(2,\)"),
     ("from_lists", ([[1], [1, 0]], [[1], [1]]), {}, "query 1 has 2 grades and 1 score"),
@@ -431,10 +431,10 @@ REFUSED = [
     ("from_groups", ([2], [1, 0], pa.array([None, 0.5])), {}, "scores has 1 null"),
     ("from_query_ids", (pa.array(["a", None, None]), [1, 0, 1], [1, 2, 3]), {}, "query_ids has 2 nulls; the first is at row 1"),
     ("from_query_ids", (pa.array(["a", None, "b"]).dictionary_encode(), [1, 0, 1], [1, 2, 3]), {}, "query_ids has 1 null; the first is at row 1"),
-    ("from_query_ids", ([1.0, 2.5], [1, 0], [1, 2]), {}, InputTypeError("query_ids is double, and not all of them are whole numbers; wanted")),
+    ("from_query_ids", ([1.0, 2.5], [1, 0], [1, 2]), {}, InputTypeError("query_ids is double, and not all of them are whole numbers; expected")),
     ("from_query_ids", ([[1], [2]], [1, 0], [1, 2]), {}, InputTypeError("query_ids is list")),
     ("from_groups", TWO, {"is_judged": [1, 0]}, InputTypeError("is_judged is of dtype int64")),
-    *(("from_groups", TWO, {"weight": [bad]}, "weight is .* for query 0; wanted finite numbers from 0") for bad in (-1.0, np.nan, np.inf)),
+    *(("from_groups", TWO, {"weight": [bad]}, "weight is .* for query 0; expected finite numbers from 0") for bad in (-1.0, np.nan, np.inf)),
     ("from_groups", TWO, {"weight": ["heavy"]}, InputTypeError("weight is of dtype")),
 ]  # fmt: skip
 

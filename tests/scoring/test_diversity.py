@@ -395,7 +395,7 @@ def test_parquet_and_streams(tmp_path):
         assert sum(1 for _ in stream) > 1
         places = np.argsort(whole.queries[0].to_numpy())
         assert np.array_equal(whole.values[:, places], wanted)
-    with pytest.raises(InputTypeError, match='column "rel" is int64; wanted a list for each document'):
+    with pytest.raises(InputTypeError, match='column "rel" is int64; expected a list for each document'):
         fn.read_parquet(tmp_path / "grouped", intents="rel")
     with pytest.raises(ColumnError, match='there is no column "grade" for intents'):
         fn.read_parquet(tmp_path / "grouped", intents="grade")

@@ -403,10 +403,10 @@ def broken(column, place, value):
         (lambda: iter([rows()[:50], rows(ids="texts")[50:]]), InputTypeError, 'column "qid" is int64 in the first rows and string in later ones'),
         (lambda: iter([]), InputError, "data has no table"),
         (lambda: iter([{"qid": [1]}, {"qid": [1]}]), ColumnError, "no column has a usual name of the relevance"),
-        (lambda: iter([1, 2]), InputTypeError, "data is a int; wanted a table"),
-        (lambda: 5, InputTypeError, "data is a int; wanted a table"),
+        (lambda: iter([1, 2]), InputTypeError, "data is a int; expected a table"),
+        (lambda: 5, InputTypeError, "data is a int; expected a table"),
         (lambda: "rows.parquet", InputTypeError, "data is a str.*Name its path to read_parquet"),
-        (lambda: lambda: None, InputTypeError, "data is a NoneType; wanted a table"),
+        (lambda: lambda: None, InputTypeError, "data is a NoneType; expected a table"),
         (lambda: reader(cut(rows().drop_columns("score"), [40])), ColumnError, "usual name of the score"),
     ],
 )  # fmt: skip

@@ -119,7 +119,7 @@ def test_query_files(write):
         (
             write("words", "two\n"),
             SourceError,
-            r"words: .*'two'.*; wanted the number of rows of a query on each line",
+            r"words: .*'two'.*; expected the number of rows of a query on each line",
         ),
         ("absent", SourceError, "absent does not exist"),
     ):
@@ -180,10 +180,10 @@ def test_any_file(tmp_path_factory, rows, block):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 qid:1\nx qid:1 1:2\n", r'file, line 2: "x" is not a number in "x qid:1 1:2"; wanted label qid:query feature:value'),
+        ("1 qid:1\nx qid:1 1:2\n", r'file, line 2: "x" is not a number in "x qid:1 1:2"; expected label qid:query feature:value'),
         ("1 qid:1\n\n# c\n2 qid: 1:2\n", r'file, line 4: .* in "2 qid: 1:2"'),
         ("1 qid:1\n\n2 1:0.5\n", r"file, line 3: no qid: where other lines have one"),
-        ("", r"file has no rows; wanted at least one"),
+        ("", r"file has no rows; expected at least one"),
         ("1:0.5 2:1\n", r'file, line 1: "1:0.5" is not a number'),
         (b"1\xe9 qid:1 1:2\n", r'file, line 1: "1\\xe9" is not a number'),
     ],
@@ -217,11 +217,11 @@ def test_faulty_scores(write, tmp_path):
     for scores, error, message in (
         (SCORES[:2], InputError, "scores has 2 scores and .*file 3 rows; give one score for each row"),
         (write("short.txt", "1\n"), InputError, r"short\.txt has 1 score and .*file 3 rows"),
-        (write("words.txt", "1\na\n3\n"), SourceError, r"words\.txt: .*'a'.*; wanted one score on each line"),
-        (write("empty.txt", ""), SourceError, r"empty\.txt is empty; wanted one score on each line"),
+        (write("words.txt", "1\na\n3\n"), SourceError, r"words\.txt: .*'a'.*; expected one score on each line"),
+        (write("empty.txt", ""), SourceError, r"empty\.txt is empty; expected one score on each line"),
         (tmp_path / "absent.txt", SourceError, r"absent\.txt does not exist"),
         (write("cut.npy", b"\x93NUMPY\x01"), SourceError, r"cut\.npy cannot be read as a \.npy file"),
-        (write("square.npy", _npy(np.zeros((3, 1)))), SourceError, r"square\.npy has float64 of shape \(3, 1\); wanted a number"),
+        (write("square.npy", _npy(np.zeros((3, 1)))), SourceError, r"square\.npy has float64 of shape \(3, 1\); expected a number"),
         (write("packed.gz", gzip.compress(b"1\n" * 100)[:12]), SourceError, r"packed\.gz cannot be read"),
         ([1.0, np.nan, 2.0], InputError, "NaN"),
         (["a", "b", "c"], InputTypeError, "scores is of dtype"),

@@ -392,7 +392,7 @@ TABLE = pa.table(
         ({"score": "points"}, ColumnError, 'there is no column "points" for score'),
         ({"order": "rank"}, ColumnError, 'there is no column "rank" for order'),
         ({"score": "lang"}, InputTypeError, 'column "lang" is string; expected scores that are integers or floats'),
-        ({"query": "list"}, InputTypeError, 'column "list" is .*; wanted query ids that are integers or strings'),
+        ({"query": "list"}, InputTypeError, 'column "list" is .*; expected query ids that are integers or strings'),
         ({"nan": "first"}, InputError, 'nan=\'first\' is not known; wanted "refuse" or "last"'),
         (
             {"keep": "NDCG@3"},

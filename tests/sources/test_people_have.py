@@ -212,7 +212,7 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"q1": {"a": 1}', "qrels.json cannot be read: it ends too early; wanted one JSON object: query -> "),
+        ('{"q1": {"a": 1}', "qrels.json cannot be read: it ends too early; expected one JSON object: query -> "),
         ('{"q1": {"a": 1}} {"q2": {"a": 1}}', "more than one object before character 17"),
         ('{"q1": {"a": 1},}', "cannot be read"),
         ('{"q1": {"a": 1}, 7: {}}', "cannot be read: no query and its documents|Expecting"),
@@ -315,7 +315,7 @@ def test_other_floats_are_not(bad, tmp_path):
     columns = {"qid": np.array([1.0, bad]), "label": [1, 0], "score": [0.5, 0.1]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     for give in (columns, tmp_path / "a.parquet", fn.scan_parquet(tmp_path / "a.parquet")):
-        with pytest.raises(fn.InputTypeError, match='column "qid" is double; wanted query ids'):
+        with pytest.raises(fn.InputTypeError, match='column "qid" is double; expected query ids'):
             fn.evaluate(give, "nDCG")
     with pytest.raises(fn.InputTypeError, match="query_ids is double, and not all of them are whole"):
         fn.ndcg([1, 0], [0.5, 0.1], query_ids=columns["qid"])

@@ -435,7 +435,7 @@ def test_float32_scores_tie_more(both):
     run = "q Q0 A 1 1.0000000002 t\nq Q0 B 2 1.0000000001 t\n"
     assert facts(read_trec(*both("q 0 A 1\n", run)))["docs"] == ["A", "B"]
     assert facts(read_trec(*both("q 0 A 1\n", run), score_dtype="float32"))["docs"] == ["B", "A"]
-    with pytest.raises(InputTypeError, match="score_dtype is int64; wanted float64 or float32"):
+    with pytest.raises(InputTypeError, match="score_dtype is int64; expected float64 or float32"):
         read_trec(*both(), score_dtype=np.int64)
 
 
@@ -738,7 +738,7 @@ def test_empty_dicts():
 @pytest.mark.parametrize(
     ("qrels", "run", "message"),
     [
-        ("301 0 A\n", RUN, r'qrels, line 1: 3 fields in "301 0 A"; wanted a line of a TREC qrels file'),
+        ("301 0 A\n", RUN, r'qrels, line 1: 3 fields in "301 0 A"; expected a line of a TREC qrels file'),
         ("301 0 A 1\n\n# c\n301 0 B 1 9\n", RUN, r'qrels, line 4: 5 fields in "301 0 B 1 9"'),
         ("301 0 A one\n", RUN, r'qrels, line 1: "one" is not a number in "301 0 A one"'),
         ("301 0 A 1_0\n", RUN, r'qrels, line 1: "1_0" is not a number'),
@@ -748,7 +748,7 @@ def test_empty_dicts():
         (
             QRELS,
             "# c\n301 Q0 A 1 0.5 t\n301 Q0 B 1 0.5\n",
-            r'run, line 3: 5 fields in "301 Q0 B 1 0.5"; wanted a line of a TREC run',
+            r'run, line 3: 5 fields in "301 Q0 B 1 0.5"; expected a line of a TREC run',
         ),
         (QRELS, "301 Q0 A 1 0.5 t\n\n301 Q0 B 1 0,5 t\r\n", r'run, line 3: "0,5" is not a number in "301 Q0 B 1 0,5 t"'),
         (QRELS, "301 Q0 A 1 nan t\n", r'run, line 1: score nan of document "A" of query "301"; 1 in all'),
@@ -764,8 +764,8 @@ def test_empty_dicts():
         ),
         ("301 0 A 1\n301 0 A 1\n", RUN, r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1'),
         (QRELS, "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n", r'run, line 2: document "X" of query "301" is there twice'),
-        ("", RUN, r"qrels has no judgments; wanted at least one"),
-        (QRELS, "# nothing\n", r"run has no documents; wanted at least one"),
+        ("", RUN, r"qrels has no judgments; expected at least one"),
+        (QRELS, "# nothing\n", r"run has no documents; expected at least one"),
         (QRELS, b"\x00\x01\x02" * 50, r"run has no documents"),
     ],
 )  # fmt: skip
@@ -903,13 +903,13 @@ def test_a_long_run_of_ranks_is_that_of_its_scores(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("301\tC\t1\n301\tB\t1.5\n", "line 2: the rank is 1.5; wanted a whole number"),
-        ("301\tC\t1\n301\tB\t-1\n", "line 2: the rank is -1; wanted a whole number"),
+        ("301\tC\t1\n301\tB\t1.5\n", "line 2: the rank is 1.5; expected a whole number"),
+        ("301\tC\t1\n301\tB\t-1\n", "line 2: the rank is -1; expected a whole number"),
         ("301\tC\t1\n\n301\tB\tnan\n", "line 3: the rank is nan"),
         ("301\tC\t1\n301\tB\tfirst\n", "line 2"),
-        ("301\tC\t1\n301\tB\n", "wanted a line of an MS MARCO run: query doc rank"),
-        ("301\tC\t1\n301 Q0 B 2 1.5 me\n", "wanted a line of an MS MARCO run: query doc rank"),
-        ("301 Q0 B 2 1.5 me\n301\tC\t1\n", "wanted a line of a TREC run"),
+        ("301\tC\t1\n301\tB\n", "expected a line of an MS MARCO run: query doc rank"),
+        ("301\tC\t1\n301 Q0 B 2 1.5 me\n", "expected a line of an MS MARCO run: query doc rank"),
+        ("301 Q0 B 2 1.5 me\n301\tC\t1\n", "expected a line of a TREC run"),
         ("301\tC\t1\n301\tC\t2\n", "line 2"),
         pytest.param(gzip.compress(RANKED.encode())[:-12], "cannot be read", id="cut short"),
         ("", "has no documents"),

@@ -248,11 +248,11 @@ REFUSED = [
     (lambda: R.from_groups([2], [1], [1, 2]), fn.InputError, "relevance"),
     (lambda: R.from_groups([1], [1], [math.nan]), fn.InputError, "NaN"),
     (lambda: R.from_offsets([0, 2, 1], [1], [1]), fn.InputError, "offsets"),
-    (lambda: R.from_arrow(Lazy("collect")), fn.InputTypeError, r"is a .*Lazy; wanted a table: .*Call \.collect\(\) first"),
-    (lambda: R.from_arrow(Lazy("compute")), fn.InputTypeError, r"wanted a table: .*Call \.compute\(\) first"),
+    (lambda: R.from_arrow(Lazy("collect")), fn.InputTypeError, r"is a .*Lazy; expected a table: .*Call \.collect\(\) first"),
+    (lambda: R.from_arrow(Lazy("compute")), fn.InputTypeError, r"expected a table: .*Call \.compute\(\) first"),
     (lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]), fn.InputTypeError, "query_ids is not a column of ids"),
     (lambda: R.from_groups([1], [1], [1], queries=[1]), fn.InputTypeError, "queries is a list that is not a table"),
-    (lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]), fn.InputError, f"offsets holds {2**63}; wanted row numbers below"),
+    (lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]), fn.InputError, f"offsets holds {2**63}; expected row numbers below"),
     # places: in lists and matrices by position, in data by row, in joined and reordered rankings by query
     *(
         (read, fn.InputError, "the first is at position 2 of query 1. Drop")
