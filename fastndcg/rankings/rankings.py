@@ -322,10 +322,10 @@ class Rankings:
         Parameters
         ----------
         qrels, run
-            Dicts of dicts (query -> document -> number), dicts of lists (relevant documents, each of grade 1;
-            or a ranking, best first), of judgments also dicts of sets; tables that `from_arrow` accepts;
-            ir_measures' Qrel and ScoredDoc tuples; ranx's Qrels and Run. `read_qrels_run` reads files. A
-            number in one is the same id as its text in the other.
+            Dicts of dicts or of Series (query -> document -> number), of pairs, or of lists (relevant
+            documents, each of grade 1; or a ranking, best first), of judgments also of sets; tables that
+            `from_arrow` accepts; lists of records; ir_measures' Qrel and ScoredDoc tuples; ranx's Qrels and
+            Run. `read_qrels_run` reads files. A number in one is the same id as its text in the other.
         missing, ties, nan
             As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both.
             `ties`: the order of tied documents for measures with ties="input". `nan`: refuse NaN scores, or

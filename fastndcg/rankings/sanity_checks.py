@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -70,6 +71,7 @@ def ranks_of(run: Side) -> tuple[Array, Array]:
     return run.values, np.concatenate([[0], changes, [len(run.codes)]])
 
 
+@dataclass
 class Oddities:
     """Oddities of a set of rankings. Call `add` for each part that is read, and `warn` after the last one.
 
@@ -81,11 +83,15 @@ class Oddities:
     ...     )
     """
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._queries = self._documents = self._judged = 0
-        self._score: object = None  # the first score; the only one while `_tied` holds
-        self._tied = self._irrelevant = self._swapped = self._ranks = True
+    names: Names
+    queries: int = 0
+    documents: int = 0
+    judged: int = 0
+    score: object = None  # the first score; the only one while `tied` holds
+    tied: bool = True
+    irrelevant: bool = True
+    swapped: bool = True
+    ranks: bool = True
 
     def add(self, rankings: V, ranks: tuple[Array, Array] | None = None) -> V:
         """Examine a part, and return it.
@@ -93,19 +99,19 @@ class Oddities:
         `ranks` are scores and the offsets of queries in the order of the data, if rankings have another.
         """
         if rankings.n_docs:
-            pool = rankings.judged if self._names.are_joined else None
+            pool = rankings.judged if self.names.are_joined else None
             grades, scores = rankings.relevance if pool is None else pool.relevance, rankings.scores
-            if not self._documents:
-                self._score = scores[0]
+            if not self.documents:
+                self.score = scores[0]
             for rows in (slice(_FIRST), slice(_FIRST, None)):  # the first ones are tested first
-                self._tied = self._tied and bool((scores[rows] == self._score).all())
-                self._irrelevant = self._irrelevant and bool((grades[rows] <= 0).all())
-            self._swapped = self._swapped and are_swapped(grades[:_FIRST], scores[:_FIRST])
-            self._ranks = self._ranks and are_ranks(*(ranks or (scores, rankings.offsets)))
+                self.tied = self.tied and bool((scores[rows] == self.score).all())
+                self.irrelevant = self.irrelevant and bool((grades[rows] <= 0).all())
+            self.swapped = self.swapped and are_swapped(grades[:_FIRST], scores[:_FIRST])
+            self.ranks = self.ranks and are_ranks(*(ranks or (scores, rankings.offsets)))
             judged = rankings.is_judged
-            self._judged += rankings.n_docs if judged is None else int(np.count_nonzero(judged))
-        self._queries += rankings.n_queries
-        self._documents += rankings.n_docs
+            self.judged += rankings.n_docs if judged is None else int(np.count_nonzero(judged))
+        self.queries += rankings.n_queries
+        self.documents += rankings.n_docs
         return rankings
 
     def warn(self) -> None:
@@ -115,12 +121,12 @@ class Oddities:
         grades beside small whole numbers as scores; all scores equal; one document for each query; no grade
         above 0; fewer than a tenth of the documents of a table judged.
         """
-        names = self._names
+        names = self.names
         grades, scores = names.grades, names.scores
-        are_many = self._queries >= _FEWEST and self._documents > 0
+        are_many = self.queries >= _FEWEST and self.documents > 0
         in_snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", "_", names.column).lower()
         is_named = bool(_FALLING.search(in_snake_case))
-        are_ranks = are_many and self._ranks and self._documents > self._queries
+        are_ranks = are_many and self.ranks and self.documents > self.queries
         if not names.is_ordered and (is_named or are_ranks):
             ranks = " 1, 2, 3 and so on in the order of each query's rows, as ranks are, and"
             warn(
@@ -130,7 +136,7 @@ class Oddities:
             )
         if not are_many:
             return
-        if self._swapped and not names.is_ordered:
+        if self.swapped and not names.is_ordered:
             step = (
                 "name them by relevance= and score="
                 if names.are_columns
@@ -140,24 +146,24 @@ class Oddities:
                 f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were "
                 f"swapped; if they are, {step}"
             )
-        elif self._tied and self._documents > self._queries:
+        elif self.tied and self.documents > self.queries:
             warn(
-                f"{scores} holds one value, {self._score}: all documents of a query are tied, "
+                f"{scores} holds one value, {self.score}: all documents of a query are tied, "
                 f"and each measure is that of a random order{names.unless('scores', 'score')}"
             )
-        if self._documents <= self._queries and not names.are_joined:
+        if self.documents <= self.queries and not names.are_joined:
             warn(
                 "there are no more documents than queries, so there is nothing to rank"
                 f"{names.unless('query ids', 'query')}"
             )
-        if self._irrelevant:
+        if self.irrelevant:
             warn(
                 f"{grades}: no grade is above 0, so no query has a relevant document"
                 f"{names.unless('grades', 'relevance')}"
             )
-        if self._judged < _LEAST_JUDGED * self._documents and not names.are_joined:
+        if self.judged < _LEAST_JUDGED * self.documents and not names.are_joined:
             warn(
-                f"{1 - self._judged / self._documents:.1%} of the documents are not judged and count as not "
+                f"{1 - self.judged / self.documents:.1%} of the documents are not judged and count as not "
                 "relevant; the measure Judged@10 says how many of the first ten are judged",
             )
 
