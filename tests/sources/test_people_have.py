@@ -267,7 +267,7 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path):
     ):
         fn.evaluate({"qid": [1], "score": [1.0]}, "nDCG", grades=1)
     ran = run("score", tmp_path / "r.json", "--grades", "1,2")
-    assert ran.exit_code == 2 and "wanted WORD=GRADE" in ran.stderr
+    assert ran.exit_code == 2 and "expected WORD=GRADE" in ran.stderr
 
 
 def test_sets_and_lists_of_a_run():

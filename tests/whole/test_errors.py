@@ -231,7 +231,7 @@ REFUSED = [
         for bad in (math.inf, math.nan)
     ),
     # what is evaluated, and measures
-    *((lambda thing=thing: fn.evaluate(thing, "nDCG"), fn.InputTypeError, "wanted a table") for thing in (None, [1, 2], np.ones(3))),
+    *((lambda thing=thing: fn.evaluate(thing, "nDCG"), fn.InputTypeError, "expected a table") for thing in (None, [1, 2], np.ones(3))),
     (lambda: fn.evaluate({"q": [1]}, "nDCG"), fn.ColumnError, "no column has a usual name of the relevance"),
     (lambda: fn.evaluate(PAIR["a"], ["nDCG", "nDGC@10"]), fn.MeasureError, '"nDGC"'),
     (lambda: fn.evaluate(PAIR["a"], []), fn.MeasureError, "no measure was given"),
@@ -265,8 +265,8 @@ REFUSED = [
     ),
     (lambda: R.from_arrow(DIFFERS, keep="lang"), fn.InputError, 'within query "a": "de" at row 1, "fr" at row 2;'),
     (lambda: fn.evaluate(R.from_qrels_run({"q": {"a": 1, "b": 5}}, {"q": {"z": 0.9, "b": 0.1}}), fn.nDCG(gain=[0, 1])), fn.InputError, 'grade 5, which occurs in query "q"'),
-    (lambda: R.from_arrow(pa.table({"query": ["b", "a"], "label": [1, 1], "score": [1, 1], "w": [1.0, -1.0]}), weight="w"), fn.InputError, 'weight is -1.0 for query "a"; (wanted|expected) finite numbers from 0'),
-    (lambda: R.from_groups([1, 1], [1, 1], [1, 1], query_ids=["a", "b"], intents=[[1], [1]], intent_probabilities=[[1], [1, -0.5]]), fn.InputError, 'holds -0.5 for intent 1 of query "b"; (wanted|expected) finite numbers'),
+    (lambda: R.from_arrow(pa.table({"query": ["b", "a"], "label": [1, 1], "score": [1, 1], "w": [1.0, -1.0]}), weight="w"), fn.InputError, 'weight is -1.0 for query "a"; expected finite numbers from 0'),
+    (lambda: R.from_groups([1, 1], [1, 1], [1, 1], query_ids=["a", "b"], intents=[[1], [1]], intent_probabilities=[[1], [1, -0.5]]), fn.InputError, 'holds -0.5 for intent 1 of query "b"; expected finite numbers'),
     (lambda: fn.evaluate(PAIR["a"], "nDCG").write_parquet("nowhere/out.parquet"), fn.SourceError, "nowhere.*cannot be written"),
     (lambda: fn.evaluate(PAIR["a"], "nDCG").write_parquet("."), fn.SourceError, "cannot be written"),
     # comparisons
