@@ -56,19 +56,7 @@ VALUES = {
     "ips": st.sampled_from([False, True, "snips"]),
     "clip": st.sampled_from([0, 0.0, 1]) | st.floats(0, 1),
 }
-DEFAULTS = {
-    "gain": "linear",
-    "discount": "log2",
-    "ties": "average",
-    "ideal": "judged",
-    "empty": 0.0,
-    "judged_only": False,
-    "rel": None,
-    "unjudged": None,
-    "ips": False,
-    "clip": 0.0,
-    "floor": "zero",
-}
+DEFAULTS = {each.name: each.default for name in ("nDCG", "CG") for each in DEFINITIONS[name].parameters}
 
 
 @st.composite

@@ -257,7 +257,7 @@ def test_pfound_of_catboost_with_another_decay(top):
     assert got == pytest.approx(catboost.eval_metric(grades, scores, name, group_id=queries)[0], rel=1e-6)
 
 
-# ---- through other doors ----
+# ---- by other functions ----
 
 ASKED = [
     *(fn.AP(denominator=over) @ 7 for over in (*OVER, "none")),
