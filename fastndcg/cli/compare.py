@@ -211,7 +211,7 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
         is_one = times[each.run] == 1 or each.results is None
         systems[str(each.run) if is_one else f"{each.results}: {each.run}"] = each
     if len(systems) < 2:
-        refuse("one system is given; wanted two or more: files, --score columns of one file, or runs")
+        refuse("one system is given; expected two or more: files, --score columns of one file, or runs")
     for name, system in wanted.items():
         if system is not None:
             check_system(system, systems, f'{name}: "{system}"')

@@ -58,7 +58,7 @@ def explain(
 
     asked = options.read_measures([measure])
     if len(asked) != 1:
-        refuse(f"--measure: {measure} names {len(asked)} measures; wanted one to explain")
+        refuse(f"--measure: {measure} names {len(asked)} measures; expected one to explain")
     sources = given.sources(reading)
     if not (id or worst or best or random or movers):
         refuse(

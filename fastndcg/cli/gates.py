@@ -191,7 +191,7 @@ def check_means(
         verdict = HOLDS if mean >= bound else FAILS
         why = f"is {mean}, {'not ' if verdict == HOLDS else ''}below {bound}"
         if math.isnan(mean):
-            why = f"is NaN: a query has no value, or none counts; wanted at least {bound}"
+            why = f"is NaN: a query has no value, or none counts; expected at least {bound}"
         text = f"{of_system}the mean of {measure}"
         numbers = {"measure": str(measure), "system": name, "verdict": verdict, "mean": mean, "bound": bound}
         yield Verdict("--fail-under", text, verdict, f"{text} {why}", numbers)

@@ -393,7 +393,7 @@ def test_sample_is_realistic_and_depends_on_its_seed_alone():
     a, b, c = (Path(name).read_bytes() for name in "abc")
     assert a == b != c
     with pytest.raises(
-        fn.InputError, match="queries=0 leaves nothing to write; wanted a whole number from 1"
+        fn.InputError, match="queries=0 leaves nothing to write; expected a whole number from 1"
     ):
         write_sample("none", 0)
 
