@@ -46,6 +46,7 @@ print(told, found.hexdigest())
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.slow
 def test_a_folder_is_shipped_and_has_all_kernels(tmp_path):
     """Nothing compiles where it is used. For a processor without vectors of more than 16 bytes it gives the same bits."""
     made = fn.compile_kernels("nDCG@10", scores="float32", folder=tmp_path / "made", cpu="generic")

@@ -126,6 +126,7 @@ def test_the_settings(monkeypatch):
 
 @pytest.mark.compiled
 @compiles
+@pytest.mark.slow
 def test_runs_of_a_job_are_alike_in_any_home(tmp_path):
     """What is not compiled in run 1 is not in runs 2 to 4; what is kept is found, by the processor it is for."""
     one, two = ({"NUMBA_CACHE_DIR": str(tmp_path / name)} for name in ("one", "two"))

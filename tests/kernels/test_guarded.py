@@ -156,6 +156,7 @@ def in_a_child(how, *work, **environment):
 
 
 @pytest.mark.parametrize("side", guarded.SIDES)
+@pytest.mark.slow
 def test_nothing_is_read_or_written_past_an_array(side):
     work = ("evaluations", "returned_and_intents", "orders")
     assert in_a_child(side, *work) == {name: digest_of(name) for name in work}
@@ -167,6 +168,7 @@ def test_no_index_is_below_0():
     assert in_a_child("index", *work, NUMBA_DISABLE_JIT="1") == {name: digest_of(name) for name in work}
 
 
+@pytest.mark.slow
 def test_indices_are_within_bounds_as_compiled(tmp_path):
     compiled = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     work = "fewest_evaluations"

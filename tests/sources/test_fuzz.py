@@ -30,6 +30,7 @@ def test_a_short_run(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["parquet", "trec_run", "letor"])
+@pytest.mark.slow
 def test_a_short_run_of_compiled_kernels(name, tmp_path):
     form = fuzz.FORMATS[name]
     _, failures = fuzz.fuzz(form, range(200), 0, tmp_path / "kept", seconds=3, kernels="compiled")
