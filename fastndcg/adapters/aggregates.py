@@ -68,7 +68,9 @@ class Sums(NamedTuple):
         return Sums._make(map(merged, self, other))
 
 
-def summary_of(task: Task, found: Iterable[tuple[Sums, ...]], confidence: float | None = None) -> Summary:
+def summary_of(
+    task: Task, partial_sums: Iterable[tuple[Sums, ...]], confidence: float | None = None
+) -> Summary:
     """`Scores.summary` of each system, but quartiles, from the sums of all partitions."""
     nothing = Sums(
         0,
@@ -77,7 +79,7 @@ def summary_of(task: Task, found: Iterable[tuple[Sums, ...]], confidence: float 
         None,
         Digests("returned", task.columns.is_judged is not None, 0, 0),
     )
-    systems = reduce(merged, found, (nothing,) * len(task.score_columns))
+    systems = reduce(merged, partial_sums, (nothing,) * len(task.score_columns))
     tool, weighted = task.convention, task.columns.weight is not None
     rules = [None if tool is None else tool.on(each) for each in task.measures]
     heeds = [weighted and (rule is None or rule.weights != "ignored") for rule in rules]
@@ -114,35 +116,35 @@ def telling_the_driver() -> Iterator[None]:
         yield
 
 
-FOUND = pa.schema([("found", pa.binary())])  # of rows of `pickle_row`
-_told: list[str] = []  # once in a driver
+ROW = pa.schema([("data", pa.binary())])  # of rows of `pickle_row`
+_warned_of: list[str] = []  # once in a driver
 
 
-def pickle_row(found: Any, unkept: Sequence[str] = ()) -> pa.Table:
+def pickle_row(result: Any, unwritable: Sequence[str] = ()) -> pa.Table:
     """A row with the result of a partition, and where workers could not keep kernels."""
-    told = [*kernel_cache._warned, *unkept][:1]
+    folders = [*kernel_cache._warned, *unwritable][:1]
     # the integers end with many zeros
-    data = zlib.compress(pickle.dumps((found, told)), 1)
-    return pa.table([pa.array([data], pa.binary())], schema=FOUND)
+    data = zlib.compress(pickle.dumps((result, folders)), 1)
+    return pa.table([pa.array([data], pa.binary())], schema=ROW)
 
 
 def unpickle(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
     """Return the results in rows of `pickle_row`, and where kernels could not be kept."""
-    pairs = [pickle.loads(zlib.decompress(row["found"])) for row in rows]  # noqa: S301 - our own
-    return [found for found, _ in pairs], [where for _, told in pairs for where in told]
+    pairs = [pickle.loads(zlib.decompress(row["data"])) for row in rows]  # noqa: S301 - our own
+    return [result for result, _ in pairs], [where for _, folders in pairs for where in folders]
 
 
 def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
     """Return the results of all partitions, in the driver."""
-    found, unkept = unpickle(rows)
-    if unkept and not _told:
-        _told.append(unkept[0])
+    result, unwritable = unpickle(rows)
+    if unwritable and not _warned_of:
+        _warned_of.append(unwritable[0])
         warn(
-            f"workers cannot keep compiled kernels in {unkept[0]}; each of them compiles again, for about "
-            "20 s. Ship a folder made by fastndcg compile --folder, or set NUMBA_CACHE_DIR for workers to a "
-            "folder that they can write."
+            f"workers cannot keep compiled kernels in {unwritable[0]}; each of them compiles again, for "
+            "about 20 s. Ship a folder made by fastndcg compile --folder, or set NUMBA_CACHE_DIR for workers "
+            "to a folder that they can write."
         )
-    return found
+    return result
 
 
 # ---- means of computed values ----

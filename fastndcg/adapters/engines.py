@@ -107,7 +107,7 @@ class Engine(ABC, Generic[Frame]):
 
     @abstractmethod
     def _collect(self, partitions: Partitions) -> Iterable[Mapping[str, bytes]]:
-        """All rows of `aggregates.FOUND`, in this process."""
+        """All rows of `aggregates.ROW`, in this process."""
 
     # ---- what users call ----
 
@@ -179,8 +179,8 @@ class Engine(ABC, Generic[Frame]):
         the result is computed: for all that `fastndcg.evaluate` refuses, and a file that changed meanwhile.
         """
         with self.plain_errors():
-            asked = Options.of(options, "evaluate_files", without=_OF_TABLES)
-            plan = self._plan_of_files(paths, measures, asked)
+            settings = Options.of(options, "evaluate_files", without=_OF_TABLES)
+            plan = self._plan_of_files(paths, measures, settings)
         return self._results(plan)
 
     @_of_files
@@ -195,9 +195,9 @@ class Engine(ABC, Generic[Frame]):
         """As `summary`, of files as in `evaluate_files`, with the errors of both."""
         if confidence is not None:
             check_confidence(confidence)
-        asked = Options.of({**options, "keep": ()}, "summary_files", without=_OF_TABLES)
+        settings = Options.of({**options, "keep": ()}, "summary_files", without=_OF_TABLES)
         with self.plain_errors():
-            plan = self._plan_of_files(paths, measures, asked, sums=True)
+            plan = self._plan_of_files(paths, measures, settings, sums=True)
             return self._summary(plan, None, confidence)
 
     @_of_tables
@@ -226,10 +226,10 @@ class Engine(ABC, Generic[Frame]):
         """
         if confidence is not None:
             check_confidence(confidence)
-        asked = Options.of({**options, "keep": ()}, "summary", without=_OF_FILES)
+        settings = Options.of({**options, "keep": ()}, "summary", without=_OF_FILES)
         engine = self._bind(df)
         with self.plain_errors():
-            plan = engine._plan(df, measures, asked, sums=True)
+            plan = engine._plan(df, measures, settings, sums=True)
             return engine._summary(plan, df, confidence)
 
     def means(
@@ -272,42 +272,42 @@ class Engine(ABC, Generic[Frame]):
         engine = self._bind(scores)
         with self.plain_errors():
             schema = engine._schema(scores)
-            asked = aggregates.check_means(
+            means = aggregates.check_means(
                 schema.names, measures, by=by, weight=weight, confidence=confidence
             )
-            kinds = [schema.field(name).type for name in asked.by]
-            blocks = engine._default_blocks(scores) if asked.by else 1
-            pack = partial(shuffle.sum_groups, asked, blocks)
-            packed = engine._map_rows(scores, asked.names, pack, shuffle.SCHEMA)
-            merge = partial(shuffle.merge_groups, asked, kinds)
-            merged = engine._map(engine._shuffle(packed, blocks), merge, aggregates.FOUND)
-            found = aggregates.unpickle_rows(engine._collect(merged))
-        nothing = aggregates.means_of(asked, kinds, [])
-        if not asked.by:
-            return found[0] if found else nothing
-        return pa.concat_tables([nothing, *found]).sort_by([(name, "ascending") for name in asked.by])
+            kinds = [schema.field(name).type for name in means.by]
+            blocks = engine._default_blocks(scores) if means.by else 1
+            pack = partial(shuffle.sum_groups, means, blocks)
+            packed = engine._map_rows(scores, means.names, pack, shuffle.SCHEMA)
+            merge = partial(shuffle.merge_groups, means, kinds)
+            merged = engine._map(engine._shuffle(packed, blocks), merge, aggregates.ROW)
+            tables = aggregates.unpickle_rows(engine._collect(merged))
+        nothing = aggregates.means_of(means, kinds, [])
+        if not means.by:
+            return tables[0] if tables else nothing
+        return pa.concat_tables([nothing, *tables]).sort_by([(name, "ascending") for name in means.by])
 
     # ---- how they are computed ----
 
-    def _plan(self, df: Frame, measures: Measures, asked: Options, *, sums: bool = False) -> Plan:
+    def _plan(self, df: Frame, measures: Measures, settings: Options, *, sums: bool = False) -> Plan:
         """What is done with a table: results of queries are computed, or their sums."""
         self._check("df", df)
         schema = self._schema(df)
         try:
-            task = make_task(schema, measures, asked)
+            task = make_task(schema, measures, settings)
         except ColumnError as error:
             raise ColumnError(f"{error}{self._hint(df)}") from None
         job = self._job(task, schema, sums=sums)
-        job = job._replace(blocks=asked.partitions or self._default_blocks(df), scattered=not task.lists)
+        job = job._replace(blocks=settings.partitions or self._default_blocks(df), scattered=not task.lists)
         return Plan(job, partial(shuffle.pack_partition, job), is_local=task.lists)
 
     def _plan_of_files(
-        self, paths: Path | Iterable[Path], measures: Measures, asked: Options, *, sums: bool = False
+        self, paths: Path | Iterable[Path], measures: Measures, settings: Options, *, sums: bool = False
     ) -> Plan:
-        opened = open_files(paths, asked)
+        opened = open_files(paths, settings)
         schema = pa.schema(list(opened.types.items()))
-        job = self._job(make_task(schema, measures, asked, opened.columns), schema, sums=sums)
-        return plan_of(opened, asked, job, self._workers())
+        job = self._job(make_task(schema, measures, settings, opened.columns), schema, sums=sums)
+        return plan_of(opened, settings, job, self._workers())
 
     def _job(self, task: Task, schema: pa.Schema, *, sums: bool) -> shuffle.Job:
         return shuffle.Job(task, 0, None if sums else self._types(schema_of_results(task, schema)))
@@ -315,7 +315,7 @@ class Engine(ABC, Generic[Frame]):
     def _run(self, plan: Plan, df: Frame | None = None) -> Partitions:
         """Results of all queries, or rows with their sums."""
         job = plan.job
-        last = job.results or aggregates.FOUND
+        last = job.results or aggregates.ROW
         read: Make = partial(_read_and_score, job, plan.read) if plan.is_local else plan.read
         schema = last if plan.is_local else shuffle.SCHEMA
         if plan.splits is None:
@@ -330,8 +330,8 @@ class Engine(ABC, Generic[Frame]):
         return self._to_frame(self._run(plan, df), plan.job, df)
 
     def _summary(self, plan: Plan, df: Frame | None, confidence: float | None) -> Summary:
-        found = aggregates.unpickle_rows(self._collect(self._run(plan, df)))
-        return aggregates.summary_of(plan.job.task, found, confidence)
+        sums = aggregates.unpickle_rows(self._collect(self._run(plan, df)))
+        return aggregates.summary_of(plan.job.task, sums, confidence)
 
     def _check(self, name: str, frame: object) -> None:
         """Raise `InputTypeError` for data without the attributes of the engine's tables."""
@@ -354,10 +354,10 @@ class Engine(ABC, Generic[Frame]):
         try:
             yield
         except Exception as error:
-            found = _of_worker(str(error)) if self._is_own(error) else None
-            if found is None:
+            known = _of_worker(str(error)) if self._is_own(error) else None
+            if known is None:
                 raise
-            raise found from None
+            raise known from None
 
 
 def _read_and_score(job: shuffle.Job, read: Make, partition: Any) -> Tables:
@@ -369,7 +369,7 @@ def _of_worker(report: str) -> errors.FastndcgError | None:
     for line in report.splitlines():
         name, _, message = line.partition(": ")
         module, _, kind = name.rpartition(".")
-        found = getattr(errors, kind, None) if module.endswith(errors.__name__) else None
-        if isinstance(found, type) and issubclass(found, errors.FastndcgError):
-            return found(message.strip())
+        known = getattr(errors, kind, None) if module.endswith(errors.__name__) else None
+        if isinstance(known, type) and issubclass(known, errors.FastndcgError):
+            return known(message.strip())
     return None

@@ -87,73 +87,73 @@ def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa
     """Yield packed chunks of tables of whole queries, no two of which have rows of one query: results or sums
     of queries that no other split has, and the rows of others.
     """
-    found: list[Chunk] = []
+    chunks: list[Chunk] = []
     sums: list[tuple[aggregates.Sums, ...]] = []
     ids: list[pa.Array] = []
-    place, own = split.number * _PLACES + split.begins, split.number % job.blocks
+    place, block = split.number * _PLACES + split.begins, split.number % job.blocks
     filled: Iterator[Any] = (rows for rows in tables if len(rows[0]))
     for (table, known), following in pairwise(chain(filled, [None])):
-        whole: Rows = (table, known)
+        kept: Rows = (table, known)
         if not job.task.lists:
             with worker.without_rows():
                 grouped = known or grouped_rows(table, job.task.columns)
             begins = place == split.number * _PLACES + split.begins
             at_edge = _at_edge(grouped, split.edges, begins=begins, ends=following is None)
-            whole = (table, grouped)
+            kept = (table, grouped)
             if at_edge.any():
-                rows, sent = _select(table, grouped, at_edge)
-                blocks = _blocks_of(_chunks(sent.query_ids), job.blocks)
-                of_rows = np.repeat(blocks, np.diff(sent.offsets))
-                found += divide(plain_table(rows), of_rows, place, _DOCUMENTS)
-                whole = _select(table, grouped, ~at_edge)
+                rows, moved = _select(table, grouped, at_edge)
+                blocks = _blocks_of(_chunks(moved.query_ids), job.blocks)
+                of_rows = np.repeat(blocks, np.diff(moved.offsets))
+                chunks += divide(plain_table(rows), of_rows, place, _DOCUMENTS)
+                kept = _select(table, grouped, ~at_edge)
         place += 1
-        if not len(whole[0]):
+        if not len(kept[0]):
             continue
-        made, queries = _score(job, *whole)
-        if isinstance(made, tuple):
-            sums.append(made)
+        result, queries = _score(job, *kept)
+        if isinstance(result, tuple):
+            sums.append(result)
         else:
-            found.append((own, place, _RESULTS, made))
+            chunks.append((block, place, _RESULTS, result))
         if job.compares:
             ids += _chunks(decode(queries[0]))
     if sums:
-        found.append((own, place, _SUMS, aggregates.pickle_row(reduce(aggregates.merged, sums))))
+        chunks.append((block, place, _SUMS, aggregates.pickle_row(reduce(aggregates.merged, sums))))
     if ids:
         scored = pa.table([pa.chunked_array(ids)], ["id"])
-        found += divide(scored, _blocks_of(ids, job.blocks), place, _IDS)
-    if found:
-        yield pack(found)
+        chunks += divide(scored, _blocks_of(ids, job.blocks), place, _IDS)
+    if chunks:
+        yield pack(chunks)
 
 
 def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield results of blocks from all their chunks, or a row with their sums."""
     sums: list[tuple[aggregates.Sums, ...]] = []
-    unkept: list[str] = []
-    for opened in unpack_blocks(tables):
-        rows = opened[_DOCUMENTS]
-        if job.compares and opened[_IDS] is not None:
-            ids = opened[_IDS]["id"]
-            cut = ids.slice(0, 0) if rows is None else decode(checked_ids(rows, job.task.columns))
-            check_ids(job.task, ids, cut)
-        if opened[_RESULTS] is not None:
-            yield opened[_RESULTS]
-        if opened[_SUMS] is not None:
-            found, told = aggregates.unpickle(opened[_SUMS].to_pylist())
-            sums, unkept = sums + found, unkept + told
+    unwritable: list[str] = []
+    for contents in unpack_blocks(tables):
+        rows = contents[_DOCUMENTS]
+        if job.compares and contents[_IDS] is not None:
+            ids = contents[_IDS]["id"]
+            at_edges = ids.slice(0, 0) if rows is None else decode(checked_ids(rows, job.task.columns))
+            check_ids(job.task, ids, at_edges)
+        if contents[_RESULTS] is not None:
+            yield contents[_RESULTS]
+        if contents[_SUMS] is not None:
+            partial_sums, folders = aggregates.unpickle(contents[_SUMS].to_pylist())
+            sums, unwritable = sums + partial_sums, unwritable + folders
         if rows is not None:
-            made, _ = _score(job, rows)
-            if isinstance(made, tuple):
-                sums.append(made)
+            result, _ = _score(job, rows)
+            if isinstance(result, tuple):
+                sums.append(result)
             else:
-                yield made
+                yield result
     if sums:
-        yield aggregates.pickle_row(reduce(aggregates.merged, sums), unkept)
+        yield aggregates.pickle_row(reduce(aggregates.merged, sums), unwritable)
 
 
-def sum_groups(asked: aggregates.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def sum_groups(means: aggregates.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield packed chunks of the sums of each group in a partition of results."""
     for table in worker.larger(tables):
-        groups = aggregates.sums_by(asked, table)
+        groups = aggregates.sums_by(means, table)
         of_groups = aggregates.blocks_of(groups.by, len(groups.queries), blocks)
         yield pack(
             (block, 0, _SUMS, aggregates.pickle_row(groups.of(np.flatnonzero(of_groups == block))))
@@ -162,12 +162,12 @@ def sum_groups(asked: aggregates.Means, blocks: int, tables: Iterable[pa.Table])
 
 
 def merge_groups(
-    asked: aggregates.Means, kinds: Sequence[pa.DataType], tables: Iterable[pa.Table]
+    means: aggregates.Means, kinds: Sequence[pa.DataType], tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
     """Yield the means of the groups of each block, from all its chunks."""
-    for opened in unpack_blocks(tables):
-        groups = [] if opened[_SUMS] is None else aggregates.unpickle(opened[_SUMS].to_pylist())[0]
-        yield aggregates.pickle_row(aggregates.means_of(asked, kinds, groups))
+    for contents in unpack_blocks(tables):
+        groups = [] if contents[_SUMS] is None else aggregates.unpickle(contents[_SUMS].to_pylist())[0]
+        yield aggregates.pickle_row(aggregates.means_of(means, kinds, groups))
 
 
 def unpack_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:

@@ -166,13 +166,15 @@ plain_errors = _spark.plain_errors
 
 
 def evaluate_files(
-    spark: SparkSession, paths: Path | Iterable[Path], *given: Any, **options: Any
+    spark: SparkSession, paths: Path | Iterable[Path], *arguments: Any, **options: Any
 ) -> DataFrame:
-    return Spark(spark).evaluate_files(paths, *given, **options)
+    return Spark(spark).evaluate_files(paths, *arguments, **options)
 
 
-def summary_files(spark: SparkSession, paths: Path | Iterable[Path], *given: Any, **options: Any) -> Summary:
-    return Spark(spark).summary_files(paths, *given, **options)
+def summary_files(
+    spark: SparkSession, paths: Path | Iterable[Path], *arguments: Any, **options: Any
+) -> Summary:
+    return Spark(spark).summary_files(paths, *arguments, **options)
 
 
 for _own in (evaluate_files, summary_files):
@@ -208,15 +210,15 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     Raises `MeasureError` or `InputError` for a measure that does not exist and a form that this PySpark
     lacks; in tasks, as `evaluate` does.
     """
-    asked = worker.one_measure(measure)
-    if asked.params.get("ties") == "input":
+    known = worker.one_measure(measure)
+    if known.params.get("ties") == "input":
         raise MeasureError(
-            f"{asked} takes tied documents in the order of their rows, and rows of a group have none; "
+            f"{known} takes tied documents in the order of their rows, and rows of a group have none; "
             "use evaluate with order=, or another rule for ties"
         )
 
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:
-        return worker.value_of_group(asked, relevance, score, query, nan)
+        return worker.value_of_group(known, relevance, score, query, nan)
 
     return _user_defined_function(value, form, "value")
 
@@ -229,17 +231,17 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
 
     Parameters, result and errors are those of `group_function`; ties="input" keeps the order of the elements.
     """
-    asked = worker.one_measure(measure)
+    known = worker.one_measure(measure)
 
     def column(relevance: Any, score: Any, query: Any = None) -> Any:
         if isinstance(relevance, pa.Array):
-            return pa.array(worker.values_of_lists(asked, relevance, score, query, nan), from_pandas=True)
+            return pa.array(worker.values_of_lists(known, relevance, score, query, nan), from_pandas=True)
         import pandas as pd
 
         ids = None if query is None else pa.Array.from_pandas(query)
         # not from a Series, whose NaN would become null
         lists = pa.array(list(relevance)), pa.array(list(score))
-        return pd.Series(worker.values_of_lists(asked, *lists, ids, nan))
+        return pd.Series(worker.values_of_lists(known, *lists, ids, nan))
 
     return _user_defined_function(column, form, "column")
 

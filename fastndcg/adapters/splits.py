@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 # ---- in the driver ----
 
 
-def open_files(paths: PathLike | Iterable[PathLike], asked: Options) -> ParquetFiles:
+def open_files(paths: PathLike | Iterable[PathLike], options: Options) -> ParquetFiles:
     """Open Parquet, and find the columns. Raises as `read_parquet` does."""
     opened = open_tables(as_list(paths), None)
     if not isinstance(opened, ParquetFiles) or any(
@@ -66,15 +66,15 @@ def open_files(paths: PathLike | Iterable[PathLike], asked: Options) -> ParquetF
             f"{opened.first} is {kind}; expected Parquet, of which each worker reads row groups of its own. "
             "Convert it, or read it with the engine and pass the table to evaluate or summary"
         )
-    rule = None if asked.convention is None else as_convention(asked.convention)
-    opened = opened.choose(asked.of_one_system, with_doc_id=rule is not None and rule.needs_ids)
-    for name in asked.systems:
+    rule = None if options.convention is None else as_convention(options.convention)
+    opened = opened.choose(options.of_one_system, with_doc_id=rule is not None and rule.needs_ids)
+    for name in options.systems:
         check_column(opened.names, "score", name)
-    names = [*opened.columns.names, *asked.systems]
+    names = [*opened.columns.names, *options.systems]
     return replace(opened, types=opened.types_of(list(dict.fromkeys(names))))
 
 
-def plan_of(opened: ParquetFiles, asked: Options, job: shuffle.Job, workers: int) -> Plan:
+def plan_of(opened: ParquetFiles, options: Options, job: shuffle.Job, workers: int) -> Plan:
     """Divide files among workers."""
     rows, bytes_of_row = opened.size()
     n_bytes = rows * bytes_of_row
@@ -83,12 +83,12 @@ def plan_of(opened: ParquetFiles, asked: Options, job: shuffle.Job, workers: int
     edges = None if task.lists else _edges(opened, task.columns, splits)
     if edges is None and len(splits) == 1:
         edges = [pa.array([])]
-    scattered = edges is None and not (asked.grouped or task.lists)
+    scattered = edges is None and not (options.grouped or task.lists)
     blocks = max(workers, math.ceil(n_bytes / _BYTES))
     if not scattered:
         blocks = min(workers, len(splits)) if job.results else math.ceil(len(splits) / _SUMS)
     compares = edges is None and not scattered and not task.lists
-    job = job._replace(blocks=asked.partitions or blocks, scattered=scattered, compares=compares, rows=rows)
+    job = job._replace(blocks=options.partitions or blocks, scattered=scattered, compares=compares, rows=rows)
     is_local = task.lists or (edges is not None and not any(map(len, edges)))
     if edges is not None:
         splits = [split._replace(edges=ids) for split, ids in zip(splits, edges, strict=True)]
@@ -130,10 +130,10 @@ def _edges(opened: ParquetFiles, columns: Columns, splits: list[Split]) -> list[
     (query,) = columns.id_columns
     kind = opened.types_of([query])[query]
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    wanted = int if pa.types.is_integer(kind) else str
+    python_type = int if pa.types.is_integer(kind) else str
     if not (pa.types.is_integer(kind) or is_text(kind)):
         return None
-    known: list[tuple[Any, Any, int]] = []
+    ranges: list[tuple[Any, Any, int]] = []
     of_files = {part.file.path: part for part in opened.parts}
     for split in splits:
         for file, _, groups in split.parts:
@@ -141,15 +141,15 @@ def _edges(opened: ParquetFiles, columns: Columns, splits: list[Split]) -> list[
             for group in (group for group in groups if part.rows[group]):
                 if query not in part.schema.names:  # a partition
                     value = file.partition[query]
-                    ends = None if value is None else (wanted(value), wanted(value))
+                    ends = None if value is None else (python_type(value), python_type(value))
                 else:
-                    found = part.chunks(query, [group])[0].statistics
-                    ends = (found.min, found.max) if found is not None and found.has_min_max else None
-                if ends is None or not isinstance(ends[0], wanted):
+                    bounds = part.chunks(query, [group])[0].statistics
+                    ends = (bounds.min, bounds.max) if bounds is not None and bounds.has_min_max else None
+                if ends is None or not isinstance(ends[0], python_type):
                     return None
-                known.append((*ends, split.number))
+                ranges.append((*ends, split.number))
     ids: list[set[Any]] = [set() for _ in splits]
-    for (_, high, one), (low, _, other) in pairwise(sorted(known)):
+    for (_, high, one), (low, _, other) in pairwise(sorted(ranges)):
         if high > low:
             return None
         if high == low and one != other:
@@ -177,7 +177,7 @@ def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) ->
             yield from read_split(job, types, split._replace(begins=number << 20, parts=[part]))
         return
     stream, names = _stream(job.task.columns, types, split), list(types)
-    found: list[pa.Table] | None = None
+    chunks: list[pa.Table] | None = None
     with worker.without_rows():
         with closing(stream._tables(names)) as numbered:
             if job.scattered:
@@ -189,9 +189,9 @@ def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) ->
                 rows = ((table, grouped) for table, _, grouped in stream._whole_tables(numbered))
             # nothing is yielded until it is known that the rows of each query stand together
             with suppress(NotGroupedError):
-                found = list(shuffle.score_or_pack(job, rows, split))
-        if found is None:
+                chunks = list(shuffle.score_or_pack(job, rows, split))
+        if chunks is None:
             with closing(stream._tables(names)) as numbered:
                 whole = pa.concat_tables([table for _, table in numbered])
-            found = list(shuffle.score_or_pack(job, [(whole, None)], split))
-        yield from found
+            chunks = list(shuffle.score_or_pack(job, [(whole, None)], split))
+        yield from chunks

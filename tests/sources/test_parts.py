@@ -161,7 +161,7 @@ def test_queries_that_do_not_stand_together_are_refused(name):
 
 def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
     """In the driver, from the first parts that say so, through blocks too."""
-    monkeypatch.setattr(aggregates, "_told", [])
+    monkeypatch.setattr(aggregates, "_warned_of", [])
     task = task_for(engines.documents(20), "AP", query="qid")
     job = shuffle.Job(task, 1, None)
     with monkeypatch.context() as worker:
