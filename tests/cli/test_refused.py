@@ -73,7 +73,7 @@ REFUSED = [
     ),
     # measures and numbers
     (3, "score p.parquet -m 'DCG(discount=[1, 0.5])@3'", "discount"),
-    (2, "score p.parquet -m nDGC@10", 'Did you mean nDCG'),
+    (2, "score p.parquet -m nDGC@10", "Did you mean nDCG"),
     (2, "score p.parquet -m nDCG@0", "cutoff 0"),
     (2, """score p.parquet -m "nDCG(gain='exp')@3" """, "gain='exp' is not known"),
     (2, "score p.parquet -m nDCG@", "is not a measure"),
@@ -124,7 +124,7 @@ REFUSED = [
             ("nDCG@10=good", "expected MEASURE=NUMBER"),
             ("nDCG@10=nan", "expected MEASURE=NUMBER"),
             ("=0.3", "expected MEASURE=NUMBER"),
-            ("nDGC@10=0.3", 'Did you mean nDCG'),
+            ("nDGC@10=0.3", "Did you mean nDCG"),
         )
     ),
     (2, "compare p.parquet b.parquet --no-worse-than p --queries ids --unpaired", "independent samples share no query"),
