@@ -40,6 +40,7 @@ def run(code, **environment):
     return printed(code, timeout=900, NUMBA_NUM_THREADS="2", **environment)
 
 
+@pytest.mark.slow
 def test_the_same_bits_without_private_parts(tmp_path):
     """What was compiled so is kept, and found by the next process."""
     found = run("import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split()
