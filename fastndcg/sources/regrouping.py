@@ -5,7 +5,7 @@ each, and their rows put together on disk.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,13 +115,15 @@ class SeenKeys:
 class Spill:
     """Rows of each part on disk: a temporary file of Arrow streams, one for each table and part.
 
-    If the system allows it, the file has no name, so that it disappears even if the process is killed.
+    Another `turn` of the hash divides a part again. If the system allows it, the file has no name, so that it
+    disappears even if the process is killed.
     """
 
-    def __init__(self, n_parts: int, expected: int) -> None:
+    def __init__(self, n_parts: int, expected: int, turn: int = 0) -> None:
         import tempfile  # here, as in `files`
 
-        self._expected = expected
+        self._expected, self._turn = expected, turn  # the bytes of all rows
+        self.rows = [0] * n_parts  # of each part
         self._starts: list[list[int]] = [[] for _ in range(n_parts)]  # of the streams of each part
         with self._refusing():
             self._file: Any = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115
@@ -137,8 +139,8 @@ class Spill:
 
     def add(self, table: pa.Table, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
         """Write rows to the parts of their ids, with their numbers, or the number of the first."""
-        parts = np.concatenate([parts_of(chunk, len(self._starts)) for chunk in ids.chunks])
-        order, starts = np.argsort(parts, kind="stable"), _starts(parts, len(self._starts))
+        parts = np.concatenate([parts_of(chunk, len(self.rows), self._turn) for chunk in ids.chunks])
+        order, starts = np.argsort(parts, kind="stable"), _starts(parts, len(self.rows))
         rows = order + numbers if isinstance(numbers, int) else numbers[order]
         columns, names = map(plain, table.columns), table.column_names
         table = pa.table([*columns], names=names).unify_dictionaries().take(column_of(order))
@@ -148,6 +150,7 @@ class Spill:
             # of dictionaries the values that occur, so that the text of an id is written once
             kept = [decode(each).dictionary_encode() if _is_coded(each) else each for each in piece.columns]
             piece = pa.table(kept, names=table.column_names).combine_chunks()
+            self.rows[part] += len(piece)
             with self._refusing():
                 self._starts[part].append(self._sink.tell())
                 with pa.ipc.new_stream(self._sink, piece.schema) as writer:
@@ -157,16 +160,14 @@ class Spill:
         """Rows of a part in their original order, and their row numbers."""
         return self._read(self._starts[part])
 
-    def tables(self) -> Generator[tuple[Int64, pa.Table], None, None]:
-        """All rows in about the tables in which they were added, after their row numbers."""
-        starts = iter(sorted(chain.from_iterable(self._starts)))
-        while some := list(islice(starts, len(self._starts))):
+    def tables(self, part: int) -> Generator[tuple[Int64, pa.Table], None, None]:
+        """The same, some at a time, after their row numbers."""
+        starts = iter(self._starts[part])
+        while some := list(islice(starts, len(self.rows))):
             table, rows = self._read(some)
             yield rows, table
 
     def _read(self, starts: list[int]) -> tuple[pa.Table, Int64]:
-        if not starts:
-            return pa.table({}), np.empty(0, np.int64)
         with self._refusing():
             self._sink.flush()
         pieces, source = [], pa.PythonFile(self._file, "r")
@@ -210,14 +211,17 @@ def _starts(parts: npt.NDArray[Any], n_parts: int) -> Int64:
     return np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
 
 
-def parts_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
-    """The part of each row."""
+def parts_of(ids: pa.Array, n_parts: int, turn: int = 0) -> npt.NDArray[Any]:
+    """The part of each row, which differs from turn to turn."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, values = runs_of(pa.chunked_array([ids]))
-        return np.repeat(parts_of(values.chunk(0), n_parts), np.diff(np.append(starts, len(ids))))
+        return np.repeat(parts_of(values.chunk(0), n_parts, turn), np.diff(np.append(starts, len(ids))))
     if pa.types.is_dictionary(ids.type):
-        of_rows: npt.NDArray[Any] = parts_of(ids.dictionary, n_parts)[array_of(ids.indices)]
+        of_rows: npt.NDArray[Any] = parts_of(ids.dictionary, n_parts, turn)[array_of(ids.indices)]
         return of_rows
-    parts = mix(keys_of(ids)) % np.uint64(n_parts)
+    keys = keys_of(ids)
+    for _ in range(turn + 1):
+        keys = mix(keys)
+    parts = keys % np.uint64(n_parts)
     # NumPy sorts 16 bits by counting, in linear time
     return parts.astype(np.uint16 if n_parts <= 1 << 16 else np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import chain, islice, starmap
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 # bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
 # Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
 _SCORING, _ORDERING = 24, 64
+_TURNS = 2  # in which a part that is too large is parted again
 _MORE = 4  # times as many rows as are held are expected of a stream of unknown length
 
 
@@ -209,22 +210,43 @@ class FileStream(RankingsStream):
                 return
             first_rows = np.cumsum([0, *map(len, held)]).tolist()
             every = chain(((row, held.pop(0)) for row in first_rows[:-1]), tables)
-            spill, n_parts = self._set_aside(every, self._parts_of(self.n_rows))
-        done = self.n_rows
-        with spill:
-            for part in range(n_parts):
-                table, rows = spill.part(part)
-                if not len(table):
-                    continue
-                for name in self.columns.keep:  # whose codes may have been narrower
-                    place, kind = table.column_names.index(name), self._dataset.types[name]
-                    table = table.set_column(place, name, table[name].cast(kind))
-                with naming(self._dataset.paths):
-                    grouped = grouped_rows(table, self.columns, rows + self._dataset.first_row)
-                yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
-                done += len(table)
-                self._tell(done // 2)
+            done = 0
+            with closing(self._parts(every, self.n_rows)) as parts:
+                for table, rows in parts:
+                    with naming(self._dataset.paths):
+                        grouped = grouped_rows(table, self.columns, rows + self._dataset.first_row)
+                    yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
+                    done += len(table)
+                    self._tell((self.n_rows + done) // 2)
         oddities.warn()
+
+    def _parts(
+        self, tables: Iterator[tuple[Any, pa.Table]], n_rows: int, turn: int = 0
+    ) -> Generator[tuple[pa.Table, Int64], None, None]:
+        """Rows, in parts by hash of the query that fit into memory, and their numbers, by way of the disk.
+        Tables come after the numbers of their rows, or that of the first; `n_rows` is expected of them.
+        """
+        done = 0
+        with Spill(self._parts_of(n_rows), int(self._per_row + 8) * n_rows, turn) as spill:
+            for numbers, table in tables:
+                if len(table):
+                    with naming(self._dataset.paths):
+                        ids = checked_ids(table, self.columns, numbers + self._dataset.first_row)
+                    spill.add(table, ids, numbers)
+                    done += len(table)
+                if not turn:
+                    self._tell(done // 2)
+            self.n_rows = self.n_rows if turn else done
+            for part, rows in enumerate(spill.rows):
+                # more than were expected, but no more often: one query may have them all
+                if turn < _TURNS and self._parts_of(rows) > 2 and not self._dataset.is_exact:
+                    yield from self._parts(spill.tables(part), rows, turn + 1)
+                elif rows:
+                    table, numbers = spill.part(part)
+                    for name in self.columns.keep:  # whose codes may have been narrower
+                        place, kind = table.column_names.index(name), self._dataset.types[name]
+                        table = table.set_column(place, name, table[name].cast(kind))
+                    yield table, numbers
 
     def _part(self, table: pa.Table, rows: Int64, grouped: Grouped) -> Rankings:
         """Rankings of rows that were set aside. A fault is that of the first faulty rows of the data."""
@@ -254,27 +276,6 @@ class FileStream(RankingsStream):
                 self.n_rows = max(self.n_rows, _MORE * done)
                 return held, False
         return held, not self._dataset.is_exact or not self.n_rows
-
-    def _set_aside(self, tables: Iterator[tuple[Any, pa.Table]], n_parts: int) -> tuple[Spill, int]:
-        """Write rows to disk, in parts by hash of the query that fit into memory; returns these. Tables come
-        after the numbers of their rows, or that of the first.
-        """
-        done = 0
-        with ExitStack() as stack:
-            spill = stack.enter_context(Spill(n_parts, int(self._per_row + 8) * self.n_rows))
-            for numbers, table in tables:
-                if len(table):
-                    with naming(self._dataset.paths):
-                        ids = checked_ids(table, self.columns, numbers + self._dataset.first_row)
-                    spill.add(table, ids, numbers)
-                done += len(table)
-                self._tell(done // 2)
-            self.n_rows = done
-            needed = self._parts_of(done)
-            if needed <= 2 * n_parts:  # twice as many rows as were expected still fit
-                stack.pop_all()
-                return spill, n_parts
-            return self._set_aside(spill.tables(), n_parts * -(-needed // n_parts))
 
     def _parts_of(self, n_rows: int) -> int:
         return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
