@@ -98,10 +98,13 @@ class _Sample(NamedTuple):
 
     def paired(self, other: _Sample) -> Spread | None:
         """The spread of differences by query from `other`; None if it has other queries or weights."""
-        every, rows = find_rows({"before": other.ids, "now": self.ids})
-        if not len(every) == len(other.ids) == len(self.ids):
-            return None
-        values, weight = self.values[rows["now"]], None if self.weight is None else self.weight[rows["now"]]
+        rows = np.arange(len(self.ids))
+        if not self.ids.equals(other.ids):  # 100,000 equal ids: 0.1 ms, and 18 ms to look up
+            every, found = find_rows({"before": other.ids, "now": self.ids})
+            if not len(every) == len(other.ids) == len(self.ids):
+                return None
+            rows = found["now"]
+        values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
         if not np.array_equal(weight, other.weight):  # type: ignore[arg-type]
             return None
         size = float(np.abs([values, other.values]).max(initial=0.0))
