@@ -17,7 +17,7 @@ from fastndcg.charts.theme import by_name
 from fastndcg.common.files import check_writable, whole_file
 from fastndcg.common.markup import html_text
 from fastndcg.common.table import digits
-from fastndcg.errors import InputError, MeasureError, about, check_system, count_of, library
+from fastndcg.errors import FastndcgError, InputError, MeasureError, about, check_system, count_of, library
 from fastndcg.measures import as_measures
 from fastndcg.reporting import html
 from fastndcg.reporting.answer import Found, interval_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
 
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
+_ADDRESSES = 100 << 30  # bytes; with a limit of 64 GB vl-convert 1.9 ended the process, with 100 it drew
 _LONGEST = 200  # characters of a name on the page
 
 
@@ -92,8 +93,8 @@ def report(
         A column of `by` was not kept.
     SourceError
         The path cannot be written.
-    ExtraError
-        Altair or vl-convert-python is not installed.
+    ExtraError, FastndcgError
+        Altair or vl-convert-python is not installed; the virtual memory of this process is limited.
 
     See Also
     --------
@@ -216,9 +217,21 @@ def _rows_by_date(rows: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def check_extra() -> None:
-    """Import the libraries of a page. Raise `ExtraError` if one is missing."""
+    """Import the libraries of a page. Raise `ExtraError` if one is missing, and `FastndcgError` if the one
+    that draws would end this process: V8 in vl-convert aborts where it cannot reserve addresses.
+    """
     library("altair", "Altair", "plot", "a report")
     library(*html.CONVERTER)
+    with suppress(ModuleNotFoundError):  # Windows has no such limits
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if 0 <= limit < _ADDRESSES:
+            raise FastndcgError(
+                f"a report needs {_ADDRESSES >> 30} GB of virtual memory to draw its pictures, most of it just "
+                f"reserved, and this process is limited to {limit / (1 << 30):.1f}; lift the limit, as with "
+                "`ulimit -v unlimited`"
+            )
 
 
 def _now() -> str:

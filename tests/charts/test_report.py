@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import run
+from commands import printed, run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
@@ -335,6 +335,22 @@ def test_errors_come_before_a_file(change, error, message, tmp_path):
     given = {"systems": systems_of(10), "path": tmp_path / "x.html", "measures": "nDCG@10"} | change
     with pytest.raises(error, match=message):
         fn.report(given.pop("systems"), given.pop("path"), **given)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_a_limit_of_memory_that_would_end_the_process_is_refused(tmp_path):
+    code = """
+import resource, sys
+import fastndcg as fn
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+try:
+    fn.report(fn.Rankings.from_lists([[1, 0]]), sys.argv[1])
+except fn.FastndcgError as error:
+    print(error)
+"""
+    said = printed(code, tmp_path / "x.html")
+    assert said.startswith("a report needs 100 GB of virtual memory") and "limited to 3.0; lift" in said
     assert not list(tmp_path.iterdir())
 
 
