@@ -5,7 +5,7 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
 parameters   names, defaults and readers of parameters
-validation   forms of their values, and readers, which say what was expected
+validation   gains and discounts with a name; forms of values, and readers, which say what was expected
 definitions  a declaration of each measure
 measure      the class `Measure`, and a measure for each definition
 named        these under the names by which they are imported
