@@ -12,8 +12,7 @@ sorting      sorting of values and keys
 workspace    the working memory of a thread
 schema       arguments that Python passes to kernels; imports no Numba
 powers       gains by a formula, for Python and for kernels: the grade, 2^grade - 1, 1
-intent_measures, intent_orders
-             measures of several intents
+intents      measures of several intents
 resampling   random signs, orders and draws, for tests and intervals
 rows         rows by query, and rows in the order of their scores
 vectors      blocks that LLVM does not vectorise by itself, each beside the plain function that defines it

@@ -9,5 +9,4 @@ ideals        ideal rankings whose length is not the cutoff
 intents       measures of several intents
 weighted_sums
               measures that are plain sums over other grades: of clicks, above a score, AP of tied blocks
-tied_groups   documents by falling score, in groups of equal scores
 """

@@ -20,9 +20,9 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.lazy import pa
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, MeasureError
-from fastndcg.kernels import intent_orders as kernels
+from fastndcg.kernels import intents as kernels
 from fastndcg.kernels.compile import dispatch
-from fastndcg.kernels.intent_orders import IntentDocuments, IntentRows
+from fastndcg.kernels.intents import IntentDocuments, IntentRows
 from fastndcg.kernels.schema import GAIN, STOP
 from fastndcg.measures.validation import Function
 from fastndcg.scoring import launch, plan
@@ -103,7 +103,7 @@ def _score(
     parts, size = _parts(documents, judged, launch.threads_of(threads)), rankings.n_docs * len(measures)
 
     def score(part: tuple[int, int]) -> None:
-        dispatch.run("intent_measures.score_intents", size / len(parts), *part, *rest, job=size)
+        dispatch.run("intents.score_intents", size / len(parts), *part, *rest, job=size)
 
     for _ in in_threads(score, parts):
         pass

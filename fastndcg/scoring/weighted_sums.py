@@ -20,7 +20,6 @@ from fastndcg.errors import InputError
 from fastndcg.measures import CG, Measure, NumRel
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import gain_values, ideals, launch
-from fastndcg.scoring.tied_groups import tied_groups
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
@@ -132,14 +131,18 @@ def _precisions(measure: Measure, rankings: Rankings) -> Float64:
     """The gain of each document times the precision at the end of its tied group."""
     gain_values.check_complete(measure)
     gains = gain_values.gains_of_documents(measure, rankings)
-    ranked = tied_groups(rankings)
-    counts = np.ones(rankings.n_docs, np.bool_)
+    n = rankings.n_docs
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    order = np.lexsort((-np.arange(n), rankings.scores, -query))[::-1]
+    scores, begins = rankings.scores[order], np.ones(n, np.bool_)
+    begins[1:] = (scores[1:] != scores[:-1]) | (query[1:] != query[:-1])
+    start, group = rankings.offsets[query], np.cumsum(begins) - 1
+    end = np.append(np.flatnonzero(begins)[1:], n)[group]
+    counts = np.ones(n, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
-        counts = rankings.is_judged[ranked.order]
-    start = rankings.offsets[ranked.query]
-    end = start + ranked.first + ranked.size
-    own = gains[ranked.order] * counts
+        counts = rankings.is_judged[order]
+    own = gains[order] * counts
     hits, shown = (np.append(0.0, np.cumsum(each)) for each in (own, counts))
-    parts = np.zeros(rankings.n_docs)
-    parts[ranked.order] = own * (hits[end] - hits[start]) / np.maximum(shown[end] - shown[start], 1)
+    parts = np.zeros(n)
+    parts[order] = own * (hits[end] - hits[start]) / np.maximum(shown[end] - shown[start], 1)
     return parts

@@ -37,7 +37,7 @@ LOADED, COMPILED = 0.15, 1.0  # seconds of plain calls from which on a kernel is
 # `launch`), a row, a value, a byte of text (Intel Xeon with two cores, 2026-11-28)
 SECONDS = {
     "drivers": 4e-7,
-    "intent_measures": 1e-5,
+    "intents": 1e-5,
     "rows": 1.2e-7,
     "resampling": 3e-7,
 }
