@@ -228,9 +228,9 @@ def check_extra() -> None:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if 0 <= limit < _ADDRESSES:
             raise FastndcgError(
-                f"a report needs {_ADDRESSES >> 30} GB of virtual memory to draw its pictures, most of it just "
-                f"reserved, and this process is limited to {limit / (1 << 30):.1f}; lift the limit, as with "
-                "`ulimit -v unlimited`"
+                f"a report needs {_ADDRESSES >> 30} GB of virtual memory to draw its pictures, most of which "
+                f"it only reserves; this process is limited to {limit / (1 << 30):.1f}. Lift the limit, as "
+                "with ulimit -v unlimited"
             )
 
 

@@ -350,7 +350,7 @@ except fn.FastndcgError as error:
     print(error)
 """
     said = printed(code, tmp_path / "x.html")
-    assert said.startswith("a report needs 100 GB of virtual memory") and "limited to 3.0; lift" in said
+    assert said.startswith("a report needs 100 GB of virtual memory") and "limited to 3.0. Lift" in said
     assert not list(tmp_path.iterdir())
 
 
