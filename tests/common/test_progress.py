@@ -180,6 +180,7 @@ def test_messages_go_to_the_logger_where_nobody_looks(caplog):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
+@pytest.mark.slow
 def test_in_a_notebook(tmp_path, monkeypatch):
     engines.need("ipykernel")
     from jupyter_client.manager import KernelManager

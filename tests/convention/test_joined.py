@@ -152,6 +152,7 @@ def test_rbp_of_trectools_is_refused_where_the_order_of_rows_decides():
     assert value == pytest.approx(0.2 * 0.8**2)
 
 
+@pytest.mark.rivals
 def test_xgboost_counts_a_group_of_weight_0_as_0_in_auc():
     xgboost = pytest.importorskip("xgboost")
     grades, scores = [1, 0, 0, 1, 0, 0], np.array([3.0, 2, 1, 3, 1, 2])

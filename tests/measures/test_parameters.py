@@ -226,6 +226,7 @@ def test_scores_that_are_no_numbers_are_no_threshold():
 
 
 @pytest.mark.parametrize("k", [1, 5, 10, 100])
+@pytest.mark.rivals
 def test_precision_of_torchmetrics_over_what_is_returned(k):
     torch = pytest.importorskip("torch")
     retrieval = pytest.importorskip("torchmetrics.functional.retrieval")
@@ -246,6 +247,7 @@ def test_precision_of_torchmetrics_over_what_is_returned(k):
 
 
 @pytest.mark.parametrize("top", [None, 1, 5])
+@pytest.mark.rivals
 def test_pfound_of_catboost_with_another_decay(top):
     catboost = pytest.importorskip("catboost.utils")
     rng = np.random.default_rng(6)

@@ -215,6 +215,7 @@ NDEVAL = {
 
 
 @pytest.mark.parametrize(("alpha", "rel"), [(0.5, 1), (0.5, 2), (0.25, 1), (0.0, 1), (1.0, 3)])
+@pytest.mark.rivals
 def test_ndeval(alpha, rel):
     pyndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")
     compared = 0

@@ -153,6 +153,7 @@ def test_runs(shape, way, tmp_path):
     assert mean_of(tmp_path, way, qrels, RUNS[shape], 1) == wanted()
 
 
+@pytest.mark.rivals
 def test_files_of_ranx_and_values_of_other_tools(tmp_path):
     """In a process of its own, since importing ranx sets Numba's threads for good."""
     pytest.importorskip("ranx")

@@ -67,6 +67,7 @@ def test_every_section_is_a_module_and_the_command_names_it():
     assert done.returncode == 2 and "leave out --quick or --record" in done.stderr
 
 
+@pytest.mark.rivals
 def test_a_run_of_pytest_benchmark_stands_beside_the_record():
     """Also on another machine than the record's, which is a warning."""
     pytest.importorskip("pytest_benchmark")

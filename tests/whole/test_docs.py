@@ -431,6 +431,7 @@ def test_removed_names_say_which_recipe_replaces_them():
     )
 
 
+@pytest.mark.slow
 def test_the_service(monkeypatch):
     engines.need("fastapi")
     if not (importlib.util.find_spec("httpx") or importlib.util.find_spec("httpx2")):
