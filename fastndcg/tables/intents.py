@@ -34,7 +34,8 @@ class IntentGrades(NamedTuple):
         """
         lengths = np.where(rows >= 0, np.diff(self.offsets)[rows] if len(self.offsets) > 1 else 0, 0)
         offsets = offsets_from(lengths)
-        entries = runs_of(self.offsets[:-1][rows] if len(lengths) else 0, lengths)
+        has_entries = len(lengths) > 0 and len(self.offsets) > 1
+        entries = runs_of(self.offsets[:-1][rows] if has_entries else 0, lengths)
         return IntentGrades(*map(read_only, (offsets, self.numbers[entries], self.grades[entries])))
 
 

@@ -210,14 +210,19 @@ def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[li
         return [doc for doc, _ in listed], [value for _, value in listed]
     if listed and all(isinstance(each, Mapping) for each in listed):
         with naming(name):
-            keys = [find_column(list(listed[0]), each) for each in ("doc_id", role)]
-        doc, value = ([each.get(key) for each in listed] for key in keys)
-        return doc, value
+            names = list(listed[0])
+            doc = find_column(names, "doc_id")
+            value = find_column(names, role) if role == "score" else _find_grades(names, Roles())
+        return [each.get(doc) for each in listed], [each.get(value) for each in listed]
     return listed, None
 
 
 def _by_intent(name: str, query: Any, documents: Any) -> Iterator[tuple[Any, Any, Any]]:
-    for document, grades in documents.items() if isinstance(documents, Mapping) else ():
+    if not isinstance(documents, Mapping):
+        raise InputTypeError(
+            f"{name}[{query!r}] is a {type(documents).__name__}; expected a dict from document id to intents"
+        )
+    for document, grades in documents.items():
         if not isinstance(grades, Mapping):
             raise InputTypeError(
                 f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; "
@@ -261,7 +266,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
         return pa.array([], pa.string())
     try:
         ids = whole_ids(pa.array(values))
-    except (TypeError, ValueError, pa.ArrowInvalid) as error:
+    except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
         raise _mixed(name, of, str(error)) from None
     if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; expected strings or whole numbers")
@@ -283,7 +288,7 @@ def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
     array = np.array(values) if values else np.empty(0, np.int64)
     if array.ndim == 1 and array.dtype.kind in "buif":
         return pa.array(array) if array.dtype.kind == "b" else column_of(array)
-    with suppress(TypeError, ValueError, pa.ArrowException):
+    with suppress(TypeError, ValueError, OverflowError, pa.ArrowException):
         column = pa.array(values)  # words, or numbers of which some are None
         is_null = pa.types.is_null(column.type)
         if isinstance(roles.grades, Mapping) or is_null or is_number(column.type):
@@ -347,7 +352,7 @@ def side_of_table(
     query, docs, *intents = (plain(table[each]) for each in named)
     values = None if found.value is None else plain(table[found.value])
     with naming(name):
-        if is_list(docs.type):  # of a dict, whose ids are checked
+        if is_list(docs.type) and not found.is_table:  # of a dict, whose ids are checked
             offsets = offsets_from(array_of(pc.list_value_length(docs)))
             codes = np.repeat(np.arange(len(query)), np.diff(offsets))
             docs, values, *intents = (combine(each).flatten() for each in (docs, values, *intents))

@@ -74,8 +74,8 @@ JUDGMENTS = {
     "tuples": ([SimpleNamespace(query_id=q, doc_id=d, relevance=g) for q, d, g in ROWS], "", None),
     "records": (frame(ROWS, "qid docid rel").to_dict("records"), "", None),
     "a Series a query": ({q: pd.Series(docs) for q, docs in QRELS.items()}, "", None),
-    "objects": ({q: [{"corpus_id": d, "grade": g} for d, g in docs.items()] for q, docs in QRELS.items()}, "q.json",
-                json.dumps({q: [{"corpus_id": d, "grade": g} for d, g in docs.items()] for q, docs in QRELS.items()}).encode()),
+    "objects": ({q: [{"corpus_id": d, "score": g} for d, g in docs.items()] for q, docs in QRELS.items()}, "q.json",
+                json.dumps({q: [{"corpus_id": d, "score": g} for d, g in docs.items()] for q, docs in QRELS.items()}).encode()),
 }  # fmt: skip
 HOLDOUTS = {
     "lists": (RELEVANT, "h.json", json.dumps(RELEVANT).encode()),
