@@ -30,7 +30,7 @@ TABLES = (PARQUET, CSV, JSON, FEATHER)
 TABLE = Format(
     f"{', '.join(each.name for each in TABLES[:-1])} or {TABLES[-1].name}",
     tuple(ending for each in TABLES for ending in each.endings),
-    unnamed=PARQUET.unnamed,
+    PARQUET.begins,  # of files in folders whose names have no ending
 )
 _BOTH = "both are needed, as in read_qrels_run(qrels=..., run=...)"
 

@@ -48,7 +48,6 @@ class Format(NamedTuple):
     name: str  # in messages
     endings: tuple[str, ...] = ()  # of names of files
     begins: bytes = _NONE  # a regular expression: what only files of this format begin with
-    unnamed: bytes = _NONE  # the same, of files in folders whose names have no ending
     # how files, given as paths, are opened by so many threads: as a `Dataset`, or it raises `SourceError`
     open: Callable[[list[PathLike], list[File], int], Any] = instead()
     in_text: bool = False  # numbers, ids and missing values are told apart by what is written
@@ -203,6 +202,8 @@ def file_system(uri: str) -> tuple[Any, str]:
 def path_of(path: Any, name: str) -> str:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"{name} is a {type(path).__name__}; expected the path of a file")
+    if not os.fspath(path):
+        raise SourceError(f"{name} is an empty string; expected the path of a file")
     return os.fspath(path)
 
 

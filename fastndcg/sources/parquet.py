@@ -136,8 +136,7 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> Parque
     )
 
 
-_BEGINS = b"PAR[1E]"  # plain and encrypted
-PARQUET = Format("Parquet", (".parquet", ".parq", ".pq"), _BEGINS, _BEGINS, open_files)
+PARQUET = Format("Parquet", (".parquet", ".parq", ".pq"), b"PAR[1E]", open_files)  # plain and encrypted
 
 
 @dataclass(frozen=True, kw_only=True)

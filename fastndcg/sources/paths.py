@@ -95,7 +95,7 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
         each = [file._replace(path=inside) for inside in found]
         # those without an ending that begin as the format does, as Hive and Trino write Parquet
         files = [one for one in each if kind.has_ending(one.path)] or [
-            one for one in each if "." not in basename(one.path) and re.match(kind.unnamed, one.start(8)[0])
+            one for one in each if "." not in basename(one.path) and re.match(kind.begins, one.start(8)[0])
         ]
         if files:
             return files
