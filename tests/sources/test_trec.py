@@ -797,6 +797,7 @@ def test_files_that_cannot_be_read(write, tmp_path):
         (tmp_path / "nowhere" / "qrels", good, SourceError, "its folder .*nowhere does not exist either"),
         (tmp_path, good, SourceError, "is a folder; expected a file"),
         (good, [], InputTypeError, "run is a list; expected the path of a file"),
+        (good, "", SourceError, "run is an empty string; expected the path of a file"),
         *((good, path, SourceError, f"{path.name} cannot be read") for path in cut),
     ):
         with pytest.raises(error, match=message):
