@@ -7,6 +7,7 @@ they are split among batches, threads or machines: the sums of parts are added w
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,11 +81,7 @@ def exact_sum(*factors: npt.ArrayLike) -> Fraction:
     """
     arrays = [np.asarray(factor, dtype=np.float64) for factor in factors]
     for values in arrays:
-        if not math.isfinite(_largest(values)):
-            raise InputError(
-                f"{np.count_nonzero(~np.isfinite(values)):,} of {values.size:,} numbers to sum are not "
-                "finite; leave out those that are infinite or NaN"
-            )
+        _check_finite(values)
     return Fraction(_sum(arrays), _ONE)
 
 
@@ -163,8 +160,10 @@ class Moments(NamedTuple):
             groups = None if groups is None else groups[finite]
         factors = {"value": values}
         if weight is not None:
-            factors |= {"weight": weight, "product": weight * values}
-            found["weighing"] = count(weight != 0)
+            factors["weight"], found["weighing"] = weight, count(weight != 0)
+        if fields[-1][-1] == "product":
+            factors["product"] = weight * values
+            _check_finite(factors["product"])  # it may overflow
         if groups is None:
             found |= {
                 "low": float(values.min(initial=math.inf)),
@@ -226,12 +225,16 @@ class Moments(NamedTuple):
             return float("nan"), float("nan")
         if not weighted:
             return self.std() / math.sqrt(n), float(n - 1)
-        total, w = self.weighted, self.weights
+        sums = (self.weights, self.weighted, *self[-5:-2])
+        every = functools.reduce(operator.or_, sums)
+        # at the end of all sums, most of whose digits they are
+        zeros = min((every & -every).bit_length() - 1, _BITS)
+        w, total, w_squares, products, squares = (each >> zeros for each in sums)
+        scale = _BITS - zeros
         # (sum of w)^2 times the sum of w^2 (v - m)^2
-        squares = self.weighted_squares * w**2 - 2 * total * w * self.weights_by_weighted
-        squares += total**2 * self.weight_squares
-        freedom = (w**2 - (self.weight_squares << _BITS)) / (self.weight_squares << _BITS)
-        return math.sqrt(max((squares * n << _BITS) / ((n - 1) * w**4), 0.0)), freedom
+        off_mean = squares * w**2 - 2 * total * w * products + total**2 * w_squares
+        freedom = (w**2 - (w_squares << scale)) / (w_squares << scale)
+        return math.sqrt(max((off_mean * n << scale) / ((n - 1) * w**4), 0.0)), freedom
 
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; NaN for no values, or a NaN among them."""
@@ -276,6 +279,14 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
         return float("nan"), float("nan"), float("nan")
     q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return q25, median, q75
+
+
+def _check_finite(values: Float64) -> None:
+    if not math.isfinite(_largest(values)):
+        raise InputError(
+            f"{np.count_nonzero(~np.isfinite(values)):,} of {values.size:,} numbers to sum are not finite; "
+            "leave out those that are infinite or NaN"
+        )
 
 
 def _largest(values: Float64) -> float:

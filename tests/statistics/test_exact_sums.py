@@ -116,3 +116,9 @@ def test_what_is_not_finite_has_no_sum(values):
     if values:
         with pytest.raises(InputError, match="1 of . numbers to sum are not finite"):
             exact_sums.exact_sum(values)
+
+
+def test_products_that_overflow_are_refused():
+    values, weight = np.array([1e300, 1.0]), np.array([1e300, 1.0])
+    with pytest.raises(InputError, match="1 of 2 numbers to sum are not finite"), np.errstate(over="ignore"):
+        exact_sums.Moments.of(values, weight)
