@@ -162,7 +162,7 @@ def test_words_of_dictionaries_and_numbers_have_grades():
         ({}, r"column \"label\" is string, beginning with \"a\".*or say the grade of each word, as in grades=\{"),
         ({"grades": {"A": 1}}, 'has "a" at row 0, query 1, for which grades= has no grade; it has one for "A". Did you mean "A"'),
         ({"grades": {}}, "grades is empty"),
-        ({"grades": ["a"]}, "grades is a list; wanted"),
+        ({"grades": ["a"]}, "grades is a list; expected"),
         ({"grades": {"a": "1"}}, "grades has '1' for 'a'; expected a finite number"),
         ({"grades": {"a": float("nan")}}, "grades has nan for 'a'"),
         ({"unjudged": "zero"}, 'wanted "refuse" or "null"'),
