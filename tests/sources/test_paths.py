@@ -135,6 +135,7 @@ def test_no_output_replaces_judgments(folder):
     "words",
     [["score", "data", "--out"], ["report", "data", "-m", "CG", "-o"], ["demo", "--queries", "5", "--out"]],
 )
+@pytest.mark.slow
 def test_links_stay_and_what_they_lead_to_is_written(words, folder):
     Path("old.csv").write_text("OLD")
     Path("old.csv").chmod(0o640)

@@ -644,6 +644,7 @@ def _same(path, **options):
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.jsonl.bz2", "a.feather", "a.arrows.zst"])
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("ids", ["number", "padded"])
+@pytest.mark.slow
 def test_streams_of_many_blocks(tmp_path, name, shuffled, ids):
     path = _write(tmp_path / name, _table(60_000, ids=ids, shuffled=shuffled))
     _same(path, keep="lang", doc_id="docid")
@@ -771,6 +772,7 @@ def test_a_bad_row_far_down_has_its_number(tmp_path, line, threads):
 
 @pytest.mark.parametrize("size", [400_000, 3_000_000])
 @pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.slow
 def test_a_row_longer_than_a_block(tmp_path, size, place):
     rows = _csv(_table(30_000, ids="text")).decode().splitlines(keepends=True)
     rows.insert(1 if place == "first" else len(rows), f"{'q' * size},1,0.5,en,1\n")
@@ -887,6 +889,7 @@ print(int(peak) >> 10, pa.default_memory_pool().max_memory() >> 20, rows, stream
 @pytest.mark.parametrize(
     ("name", "shuffled"), [("a.csv.zst", False), ("a.csv.zst", True), ("a.jsonl.zst", False)]
 )
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path, name, shuffled):
     peaks, used = [], []
     for rows in (300_000, 1_200_000):

@@ -688,6 +688,7 @@ PEAK = """
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux tells it")
 @pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
+@pytest.mark.slow
 def test_memory_is_flat(tmp_path, text):
     peaks = []
     for n_rows in (1_000_000, 16_000_000):  # 13 bytes a row: what is held of all rows would be 195 MB more
