@@ -111,6 +111,8 @@ class RoleKeywords(JoinKeywords, total=False):
     is_judged: str | None
     intents: str | None
     propensity: str | None
+    relevant_ids: str | None
+    retrieved_ids: str | None
 
 
 class Columns(TypedDict, total=False):

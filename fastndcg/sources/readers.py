@@ -41,6 +41,11 @@ query, relevance, score, doc_id, is_judged : str, optional
     whose values together are the id, as in ["query_id", "day"]. Long form has a row for each document, in any
     order. List-column form has a row for each query, with lists in the columns of relevance, score, doc_id
     and is_judged; without a query column, the row number is the id.
+relevant_ids, retrieved_ids : str, optional
+    In place of relevance and score, where a row has lists of ids: those of the relevant documents of a query,
+    and those that were retrieved, best first. Found by their usual names, such as expected_ids and
+    retrieved_ids. Lists of whole numbers that could be ids, or grades and scores, are refused until they are
+    named.
 keep, weight : str, or of keep several, optional
     Columns or partition keys with one value within a query: to carry into `queries`, and the weight of each
     query in the mean.

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.arrays import Array, Int64, combine_flags, offsets_from
-from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, is_number, plain
+from fastndcg.common.arrow_types import (
+    array_of,
+    column_of,
+    combine,
+    decode,
+    is_list,
+    is_number,
+    is_text,
+    plain,
+)
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.tables.checks import checked_columns, checked_propensity
 from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.tables.intents import intent_grades
+from fastndcg.tables.joins import join
 from fastndcg.tables.locations import Blame, at_row, shown
+from fastndcg.tables.sides import Side
 from fastndcg.tables.values import (
     column_name,
     doc_ids_in,
@@ -57,8 +69,12 @@ def fields_of_table(
             f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; '
             "expected both as lists, a row for each query, or both as numbers, a row for each document"
         )
+    if listed and (columns.are_ids or _are_texts(table, columns)):
+        return _from_id_lists(table, columns, numbers, to_decode)
     if listed:
         blame, kept, fields = _from_lists(table, columns, numbers)
+        if not columns.named:
+            refuse_ids(fields["offsets"], fields["relevance"], fields["scores"], *_id_words(columns))
     else:
         ids = checked_ids(table, columns, numbers)
         grouped = group_rows(ids) if grouped is None else grouped
@@ -221,7 +237,51 @@ def kept_by_query(table: pa.Table, query: str, names: Sequence[str], numbers: in
 # ---- lists ----
 
 
-def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read:
+def _are_texts(table: pa.Table, columns: Columns) -> bool:
+    """Whether both columns hold lists of text, which are ids unless `grades` has the grade of each word."""
+    kinds = [table.schema.field(name).type.value_type for name in (columns.relevance, columns.score)]
+    return columns.grades is None and all(map(is_text, kinds))
+
+
+def _id_words(columns: Columns) -> tuple[str, str, str]:
+    """How a refusal calls two columns of lists, and how they are given as ids and as grades."""
+    relevance, score = columns.relevance, columns.score
+    return (
+        f'columns "{relevance}" and "{score}" hold',
+        f'relevant_ids="{relevance}", retrieved_ids="{score}"',
+        f'relevance="{relevance}", score="{score}"',
+    )
+
+
+def refuse_ids(
+    offsets: Int64, relevance: Array, scores: Array, what: str, as_ids: str, as_grades: str
+) -> None:
+    """Raise where lists of grades and scores could as well be the ids of relevant and of retrieved documents:
+    whole numbers, no number twice in a list, and some number in both lists of a query, or large ones.
+
+    >>> refuse_ids(np.array([0, 3]), np.array([3, 0, 2]), np.array([9, 8, 7]), "", "", "")
+    """
+    if relevance.dtype.kind not in "iu" or scores.dtype.kind not in "iu" or not len(relevance):
+        return
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    both = [np.stack([query, each.astype(np.int64)]) for each in (relevance, scores)]
+    if any(np.unique(each, axis=1).shape[1] < len(query) for each in both):
+        return
+    are_shared = np.unique(np.concatenate(both, axis=1), axis=1).shape[1] < 2 * len(query)
+    if are_shared or relevance.max() > _GREATEST_GRADE:
+        raise InputError(
+            f"{what} lists of whole numbers that could be ids of documents, or grades and scores. For ids "
+            f"give {as_ids}; for grades and scores give {as_grades}."
+        )
+
+
+_GREATEST_GRADE = 100  # above it a whole number that is in no list twice is rather an id
+
+
+def _queries_of_lists(
+    table: pa.Table, columns: Columns, numbers: int | Int64
+) -> pa.Array | pa.ChunkedArray | None:
+    """The id of each row, of which no two may be equal; None for row numbers from 0."""
     if columns.query is not None:
         query_ids = decode(checked_ids(table, columns, numbers))
         codes = array_of(query_ids.combine_chunks().dictionary_encode().indices)
@@ -233,6 +293,58 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
         query_ids = column_of(np.arange(numbers, numbers + len(table))) if numbers else None
     else:
         query_ids = column_of(numbers)
+    return query_ids
+
+
+def _from_id_lists(
+    table: pa.Table, columns: Columns, numbers: int | Int64, to_decode: Collection[str]
+) -> dict[str, Any]:
+    """Fields from the ids of the relevant documents of each query, and of the retrieved ones, best first."""
+    query_ids = _queries_of_lists(table, columns, numbers)
+    of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
+    queries = column_of(np.arange(len(table))) if query_ids is None else combine(query_ids)
+    kept = {name: plain(table[name]) for name in columns.keep}
+    kept = {name: decode(column) if name in to_decode else column for name, column in kept.items()}
+    weight = None
+    if (name := columns.weight) is not None:
+        weight = numbers_in(column_name(name), plain(table[name]), "weights", of_rows)
+    sides = []
+    for name in (columns.relevance, columns.score):
+        offsets, docs = _split_lists(name, table[name], of_rows)
+        blame = of_rows._replace(offsets=offsets, in_lists=True)
+        docs = doc_ids_in(name, docs, blame)
+        if pa.types.is_floating(docs.type) or pa.types.is_nested(docs.type):
+            raise InputTypeError(
+                f'column "{name}" holds lists of {docs.type}; '
+                "expected lists of whole numbers or strings, the ids of documents"
+            )
+        codes = np.repeat(np.arange(len(table)), np.diff(offsets))
+        ranks = offsets[codes] - np.arange(len(docs))  # 0, -1, -2, ...: the first is the best
+        sides.append(
+            Side(
+                f'column "{name}"',
+                queries,
+                codes,
+                docs,
+                ranks,
+                partial(_place, queries, codes),
+            )
+        )
+    judged = sides[0]._replace(
+        values=np.ones(len(sides[0].codes), np.int64),
+        query_name="query_id" if columns.query is None else columns.query,
+        kept=pa.table(kept) if kept else None,
+        weight=weight,
+    )
+    return join(judged, sides[1], "zero", "input", columns.nan)
+
+
+def _place(queries: pa.Array, codes: Int64, row: int) -> str:
+    return f"query {shown(queries[int(codes[row])])}"
+
+
+def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read:
+    query_ids = _queries_of_lists(table, columns, numbers)
     of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
     offsets, grades = _split_lists(columns.relevance, table[columns.relevance], of_rows)
     blame = of_rows._replace(offsets=offsets, in_lists=True, names=columns.labels)
@@ -245,7 +357,7 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
                 f"query {of_rows.name_of(row)} has "
                 f"{count_of(offsets[row + 1] - offsets[row], 'value')} in column "
                 f'"{columns.relevance}" and {own_offsets[row + 1] - own_offsets[row]} in column "{name}"; '
-                "expected lists of equal lengths"
+                f"expected lists of equal lengths, or, for ids of documents, {_id_words(columns)[1]}"
             )
         return values
 

@@ -86,7 +86,19 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
         query = int(np.argmax(lengths != score_lengths))
         raise InputError(
             f"query {query} has {count_of(lengths[query], 'grade')} "
-            f"and {count_of(score_lengths[query], 'score')}; give one score for each document"
+            f"and {count_of(score_lengths[query], 'score')}; give one score for each document. "
+            "Lists of ids go into dicts: evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
+        )
+    if flat.dtype.kind in "iu" and flat_scores.dtype.kind in "iu":
+        from fastndcg.tables.arrow import refuse_ids
+
+        refuse_ids(
+            offsets,
+            flat,
+            flat_scores,
+            "relevance and scores hold",
+            "dicts to evaluate({query: relevant ids}, {query: retrieved ids}, measures)",
+            "scores as floats",
         )
     return offsets, flat, flat_scores, Blame(in_lists=True)
 

@@ -40,6 +40,10 @@ _NAMES = {
         ranking_score similarity logit probability proba prob relevance_score""",
     "rank": "rank ranking |",
     "intent": "intent intent_id subtopic subtopic_id iteration |",
+    "relevant_ids": """relevant_ids expected_ids ground_truth_ids gold_ids relevant_doc_ids expected_doc_ids
+        | expected ground_truth ground_truths actual label labels target y_true""",
+    "retrieved_ids": """retrieved_ids predicted_ids recommended_ids retrieved_doc_ids
+        | retrieved recommendations predictions predicted prediction pred y_pred""",
 }
 USUAL_NAMES, OTHER_NAMES = (
     {role: tuple(names.split("|")[part].split()) for role, names in _NAMES.items()} for part in (0, 1)
@@ -74,6 +78,8 @@ class Roles:
     is_judged: str | None = None
     intents: str | None = None
     propensity: str | None = None
+    relevant_ids: str | None = None
+    retrieved_ids: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("unjudged", self.unjudged, get_args(Unjudged))
@@ -140,6 +146,12 @@ class Columns(Roles):
     score: str = ""
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    named: bool = True  # whether the caller named the grades or scores
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether `relevance` and `score` hold lists of ids, of the relevant and the retrieved documents."""
+        return self.relevant_ids is not None
 
     @property
     def names(self) -> list[str]:
@@ -163,7 +175,8 @@ class Columns(Roles):
         """The column of each role. `query` is None if row numbers are the ids; other roles may be absent."""
         found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
         order = "score" if self.rank is None else "rank"
-        return {"query": self.query, "relevance": self.relevance, order: self.score} | found
+        roles = ("relevant_ids", "retrieved_ids") if self.are_ids else ("relevance", order)
+        return {"query": self.query, roles[0]: self.relevance, roles[1]: self.score} | found
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
@@ -208,7 +221,8 @@ def _check_types(types: object) -> None:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
-OF_ONE_TABLE = ("is_judged", "intents", "propensity")  # roles that judgments and a run have no columns for
+# roles that judgments and a run have no columns for
+OF_ONE_TABLE = ("is_judged", "intents", "propensity", "relevant_ids", "retrieved_ids")
 OF_TEXT = ("types",)  # options of files of text
 
 
@@ -262,6 +276,7 @@ def find_columns(
             f"grades={roles.grades} is the grade of every judgment, and this table has predictions; name its "
             "column of grades by relevance="
         )
+    is_named = roles.relevance is not None or roles.score is not None or roles.rank is not None
     kept = named_columns(names, "keep", roles.keep) if roles.keep else ()
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     others = (name for role, name in optional.items() if role != "doc_id" and name is not None)
@@ -271,6 +286,10 @@ def find_columns(
         keys = named_columns(names, "query", roles.query)
         roles, keys = replace(roles, query=keys[0] if len(keys) == 1 else None), keys if len(keys) > 1 else ()
         kept = tuple(dict.fromkeys([*keys, *kept]))
+    id_lists = _find_id_lists(names, roles, is_list)
+    if id_lists:
+        roles = replace(roles, relevance=id_lists[0], score=id_lists[1])
+        roles = replace(roles, relevant_ids=id_lists[0], retrieved_ids=id_lists[1])
     free = [name for name in names if name not in (roles.relevance, roles.score)]
     all_or_free = names if roles.relevance is not None else free
     relevance = find_column(all_or_free, "relevance", roles.relevance, second_choice=second)
@@ -296,8 +315,44 @@ def find_columns(
             f'two columns of the results would be "weight", of which {weight} has the weights; '
             "rename the other"
         )
-    options: dict[str, Any] = {name: getattr(roles, name) for name in _OPTIONS}
-    return Columns(query, relevance, score, kept, **optional, **options, keys=keys)
+    options: dict[str, Any] = {name: getattr(roles, name) for name in (*_OPTIONS, *_ID_LISTS)}
+    return Columns(query, relevance, score, kept, **optional, **options, keys=keys, named=is_named)
+
+
+_ID_LISTS = "relevant_ids", "retrieved_ids"
+
+
+def _find_id_lists(
+    names: Sequence[str], roles: Roles, is_list: Callable[[str], bool]
+) -> tuple[str, str] | None:
+    """The columns of lists of relevant and of retrieved ids, where they are named or only their names fit.
+
+    >>> _find_id_lists(["q", "expected_ids", "retrieved_ids"], Roles(), lambda name: name != "q")
+    ('expected_ids', 'retrieved_ids')
+    """
+    given = [getattr(roles, role) for role in _ID_LISTS]
+    if any(each is not None for each in given):
+        if roles.relevance is not None or roles.score is not None or roles.rank is not None:
+            raise ColumnError(
+                "relevant_ids= and retrieved_ids= take the place of relevance= and score=; name one pair"
+            )
+        found = [find_column(names, role, each) for role, each in zip(_ID_LISTS, given, strict=True)]
+        for role, name in zip(_ID_LISTS, found, strict=True):
+            if not is_list(name):
+                raise ColumnError(f'{role}="{name}" holds no lists; expected the ids of each query in a list')
+        return found[0], found[1]
+    if roles.relevance is not None or roles.score is not None or roles.rank is not None:
+        return None
+    are_grades = fitting(names, "relevance") and (fitting(names, "score") or fitting(names, "rank"))
+    fit = [[name for name in fitting(names, role) if is_list(name)] for role in _ID_LISTS]
+    if not all(len(each) == 1 for each in fit) or fit[0] == fit[1]:
+        return None
+    are_clear = all(normalised(fit[at][0]) in _clear(role) for at, role in enumerate(_ID_LISTS))
+    return (fit[0][0], fit[1][0]) if are_clear or not are_grades else None
+
+
+def _clear(role: str) -> set[str]:
+    return {normalised(name) for name in USUAL_NAMES[role]}
 
 
 def find_order(

@@ -274,7 +274,7 @@ def test_anchors_and_ties_are_intervals_with_a_tick():
     assert [row["tick"] for row in rows] == [
         *fn.evaluate(TIED, ["RR(ties='input')", "P(ties='input')@1"]).mean().values()
     ]
-    judged = fn.Rankings.from_lists([[0, 1]], [[2, 1]], is_judged=[False, True])
+    judged = fn.Rankings.from_lists([[0, 1]], [[2.0, 1.0]], is_judged=[False, True])
     (rows,) = rows_of(fn.judgment_range(judged, "RR").plot())
     assert rows == [{"system": "system", "measure": "RR", "low": 0.5, "mean": 0.5, "high": 1.0}]
 

@@ -1,0 +1,144 @@
+"""Two lists in a row: ids of relevant and of retrieved documents, or grades and scores."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastndcg as fn
+
+MEASURES = "nDCG@3, AP@3, R@2, RR"
+IDS = {"ids": [[1, 2, 3], [1, 2, 3], []], "retrieved": [[1, 6, 2], [4, 1, 5], [1]]}
+BOTH = 'For ids give relevant_ids="label", retrieved_ids="prediction"; for grades and scores give relevance="label", score='
+
+
+def joined(kind=int):
+    sides = [
+        {q: list(map(kind, ids)) for q, ids in zip((7, 8, 9), lists, strict=True)} for lists in IDS.values()
+    ]
+    return fn.evaluate(*sides, MEASURES)
+
+
+def as_kind(kind):
+    """The lists with ids of this kind."""
+    return {name: [list(map(kind, ids)) for ids in lists] for name, lists in IDS.items()}
+
+
+@pytest.mark.parametrize("kind", [int, str])
+@pytest.mark.parametrize("form", ["arrow", "pandas", "polars", "parquet", "stream"])
+def test_lists_of_ids_are_joined(kind, form, tmp_path):
+    lists = as_kind(kind)
+    data = pa.table(
+        {"user_id": [7, 8, 9], "country": ["de", "fr", "de"], "a": lists["ids"], "b": lists["retrieved"]}
+    )
+    named = {"relevant_ids": "a", "retrieved_ids": "b", "keep": "country"}
+    pq.write_table(data, path := tmp_path / "a.parquet")
+    if form == "parquet":
+        data = path
+    elif form == "stream":
+        data, named = fn.scan_parquet(path, **named), {}
+    elif form != "arrow":
+        data = data.to_pandas() if form == "pandas" else pytest.importorskip("polars").from_arrow(data)
+    scores = fn.evaluate(data, MEASURES, **named)
+    assert scores.values.tolist() == joined(kind).values.tolist()
+    assert scores.queries.column_names == ["user_id", "country"]
+
+
+@pytest.mark.parametrize(
+    ("relevant", "retrieved"),
+    [
+        ("expected_ids", "retrieved_ids"), ("ground_truth_ids", "predicted_ids"), ("actual", "recommendations"),
+        ("ground_truth", "predictions"), ("RelevantIds", "retrieved-ids"),
+    ],
+)  # fmt: skip
+def test_usual_names_of_lists_of_ids(relevant, retrieved):
+    data = pa.table({"user_id": [7, 8, 9], relevant: IDS["ids"], retrieved: IDS["retrieved"]})
+    if (relevant, retrieved) == ("ground_truth", "predictions"):  # of grades and scores too
+        with pytest.raises(
+            fn.InputError,
+            match='for ids of documents, relevant_ids="ground_truth", retrieved_ids="predictions"',
+        ):
+            fn.evaluate(data, MEASURES)
+        data = pa.table(
+            {"user_id": [7, 8, 9], relevant: as_kind(str)["ids"], retrieved: as_kind(str)["retrieved"]}
+        )
+        assert fn.evaluate(data, MEASURES).values.tolist() == joined(str).values.tolist()
+        return
+    assert fn.evaluate(data, MEASURES).values.tolist() == joined().values.tolist()
+
+
+def spark_ranking_evaluator(random):
+    """As RankingEvaluator of Spark and RAG frames have them: k retrieved and k relevant ids of a query."""
+    n, k = int(random.integers(1, 9)), int(random.integers(2, 9))
+    retrieved = [random.permutation(3 * k)[:k].tolist() for _ in range(n)]
+    relevant = [random.permutation(3 * k)[:k].tolist() for _ in range(n)]
+    relevant[0][0] = retrieved[0][0]
+    relevant[0] = list(dict.fromkeys(relevant[0]))
+    while len(relevant[0]) < k:
+        relevant[0].append(100 + len(relevant[0]))
+    return relevant, retrieved
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_lists_of_whole_numbers_that_could_be_either_are_refused(seed):
+    """In a table whose columns are found by their names, and in from_lists(actual, predicted)."""
+    relevant, retrieved = spark_ranking_evaluator(np.random.default_rng(seed))
+    data = pa.table({"user_id": range(len(relevant)), "label": relevant, "prediction": retrieved})
+    with pytest.raises(fn.InputError, match=BOTH):
+        fn.evaluate(data, "nDCG@3")
+    with pytest.raises(fn.InputError, match="could be ids of documents, or grades and scores"):
+        fn.Rankings.from_lists(relevant, retrieved)
+    as_grades = fn.evaluate(data, "nDCG@3", relevance="label", score="prediction")
+    floats = fn.Rankings.from_lists(relevant, [np.array(each, float) for each in retrieved])
+    assert as_grades.values.tolist() == fn.evaluate(floats, "nDCG@3").values.tolist()
+    as_ids = fn.evaluate(data, "nDCG@3", relevant_ids="label", retrieved_ids="prediction")
+    assert (
+        as_ids.values.tolist()
+        == fn.evaluate(dict(enumerate(relevant)), dict(enumerate(retrieved)), "nDCG@3").values.tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("grades", "scores"),
+    [
+        ([[3, 0, 2]], [[9, 8, 7]]),  # no number is in both
+        ([[1, 0, 0]], [[2, 1, 3]]),  # a grade is there twice, as no id is
+        ([[3, 0, 2], [1, 0, 1]], [[3, 2, 1], [3, 2, 1]]),
+        ([[3, 0, 2]], [[3.0, 2.0, 1.0]]),
+        ([[True, False]], [[1, 2]]),
+    ],
+)
+def test_grades_and_scores_that_are_no_ids_are_read(grades, scores):
+    found = fn.evaluate(fn.Rankings.from_lists(grades, scores), "nDCG")
+    data = pa.table({"query_id": range(len(grades)), "label": grades, "score": scores})
+    assert fn.evaluate(data, "nDCG").values.tolist() == found.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            {"relevant_ids": "a"},
+            r'no column has a usual name of the retrieved_ids .* as in retrieved_ids="\.\.\."',
+        ),
+        ({"relevant_ids": "a", "retrieved_ids": "query_id"}, 'retrieved_ids="query_id" holds no lists'),
+        ({"relevant_ids": "a", "retrieved_ids": "b", "score": "b"}, "name one pair"),
+        ({"relevant_ids": "nope", "retrieved_ids": "b"}, 'there is no column "nope" for relevant_ids='),
+    ],
+)
+def test_wrong_names_of_lists_of_ids(named, message):
+    data = pa.table({"query_id": [1], "a": [[1]], "b": [[1, 2]]})
+    with pytest.raises(fn.ColumnError, match=message):
+        fn.evaluate(data, "nDCG", **named)
+
+
+def test_ids_that_are_there_twice_or_missing_are_refused():
+    for relevant, retrieved, message in (
+        ([1], [2, 2], "query 0: document 2 of query 0 is there twice"),
+        ([1, 1], [2], "is there twice"),
+        ([1, None], [2], "null"),
+        (["a"], [2.5], "double"),
+    ):
+        data = pa.table({"relevant_ids": [relevant], "retrieved_ids": [retrieved]})
+        with pytest.raises(fn.FastndcgError, match=message):
+            fn.evaluate(data, "nDCG")
