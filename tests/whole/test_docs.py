@@ -60,7 +60,7 @@ def test_programs_are_those_that_tests_of_hosts_run():
         for block in examples.blocks(page)
         if block.language == "python" and not block.is_doctest
     ]
-    assert programs == [OF_ENGINES] * 7 + ["docs/recipes.md"] * 5 + [OF_TRAINING] * 4
+    assert programs == [OF_ENGINES] * 6 + ["docs/recipes.md"] * 5 + [OF_TRAINING] * 4
 
 
 @pytest.mark.parametrize(
