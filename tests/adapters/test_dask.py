@@ -200,12 +200,9 @@ def test_columns_of_the_page(tmp_path, capsys):
     table = table.append_column("rerank", pa.array(np.random.default_rng(4).random(table.num_rows)))
     pq.write_table(table, tmp_path / "predictions.parquet")
     example = engines.page_examples("Columns of scores")
-    names = {"fnd": fnd, "rows": dd.read_parquet(tmp_path / "predictions.parquet")}
-    exec(example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet"))), names)  # noqa: S102 - the page's own lines
+    exec(example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet"))), {})  # noqa: S102 - the page's own lines
     systems = {name: fn.Rankings.from_arrow(table, query="qid", score=name) for name in ("bm25", "rerank")}
-    shown = capsys.readouterr().out
-    assert str(fn.compare(systems, ["nDCG@10", "RR"])) in shown
-    assert f"rerank  nDCG@10  {fn.evaluate(systems['rerank'], 'nDCG@10').mean()['nDCG@10']:.6f}" in shown
+    assert str(fn.compare(systems, ["nDCG@10", "RR"])) in capsys.readouterr().out
 
 
 def test_the_script(tmp_path):
