@@ -1,7 +1,6 @@
 """`fastndcg` and `python -m fastndcg`: how the command line starts and ends, whatever happens.
 
-Exit codes: 0 success, 1 a gate that does not hold, 2 wrong usage, 3 anything else that fails, 130 Ctrl-C,
-141 a reader that closed the pipe, 143 SIGTERM.
+The exit codes are those of `cli.exit_codes`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import signal
 import sys
 from contextlib import suppress
 
-FAILED, INTERRUPTED, CLOSED_PIPE = 3, 130, 141
+from fastndcg.cli.exit_codes import CLOSED_PIPE, FAILED, INTERRUPTED
+
 _WORTH_COMPILING = 0.5  # estimated seconds in plain kernels
 _REPORT = (
     "This is a fault of fastndcg. Please report it with this line and the command; "

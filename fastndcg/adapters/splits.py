@@ -29,7 +29,7 @@ from fastndcg.measures.conventions import as_convention
 from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list
-from fastndcg.sources.scanning import FileStream
+from fastndcg.sources.stream_batches import FileStream
 from fastndcg.sources.streams import NotGroupedError
 from fastndcg.tables.roles import check_column
 

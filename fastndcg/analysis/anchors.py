@@ -22,7 +22,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
 from fastndcg.scoring import gain_values, methods
-from fastndcg.scoring.discounts import discount_table
+from fastndcg.scoring.discount_tables import discount_table
 from fastndcg.sources import streams
 from fastndcg.sources.streams import RankingsStream
 

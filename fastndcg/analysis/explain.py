@@ -30,7 +30,7 @@ from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import gain_values, ideals, methods
-from fastndcg.scoring.discounts import discount_of, discount_table
+from fastndcg.scoring.discount_tables import discount_of, discount_table
 
 if TYPE_CHECKING:
     from typing import Literal

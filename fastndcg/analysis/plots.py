@@ -16,7 +16,7 @@ from fastndcg.common.table import labels_of, shorten
 from fastndcg.errors import InputError, MeasureError, check_choice, count_of
 from fastndcg.measures import as_measure, as_measures
 from fastndcg.measures.measure import hold_functions
-from fastndcg.scoring.discounts import discount_of, discount_table
+from fastndcg.scoring.discount_tables import discount_of, discount_table
 from fastndcg.scoring.gain_values import gain_function_of, gain_of
 from fastndcg.statistics.intervals import SMALL
 

@@ -15,7 +15,7 @@ from fastndcg.common.arrays import unmask
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring.discounts import discount_table
+from fastndcg.scoring.discount_tables import discount_table
 from fastndcg.tables.layouts import flat_of_matrices
 
 

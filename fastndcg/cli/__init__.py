@@ -7,6 +7,7 @@ application  how commands and options are declared, and how errors become lines 
 options      options that several commands take, and what their words mean
 inputs       files, columns and systems that a command reads: `Inputs` yields the rankings of each system
 scores       predictions and stored results as scores
+exit_codes   exit codes of all commands
 output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another, in a terminal and in continuous integration
 baseline     a baseline that is kept in a file, and replaced

@@ -22,7 +22,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
-from fastndcg.cli.output import FAILED, USAGE, end, note, write
+from fastndcg.cli.exit_codes import FAILED, USAGE
+from fastndcg.cli.output import end, note, write
 from fastndcg.common.removed import advice
 from fastndcg.errors import FastndcgError, FastndcgWarning
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.cli.application import option
+from fastndcg.cli.exit_codes import GATE
 from fastndcg.cli.options import FAIL_UNDER
-from fastndcg.cli.output import GATE, end, note, refuse, write
+from fastndcg.cli.output import end, note, refuse, write
 from fastndcg.common.markup import markdown_table, markdown_text
 from fastndcg.common.table import digits, name_of
 from fastndcg.errors import InputError, SourceError, count_of, visible

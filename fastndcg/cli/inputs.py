@@ -25,8 +25,8 @@ from fastndcg.tables.roles import Roles
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.dataset import Dataset
-    from fastndcg.sources.scanning import FileStream
     from fastndcg.sources.stored_scores import Stored
+    from fastndcg.sources.stream_batches import FileStream
     from fastndcg.typing import Missing
 
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from fastndcg.cli.exit_codes import USAGE
 from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
 from fastndcg.common.markup import markdown_table
@@ -39,9 +40,6 @@ def note(text: str) -> None:
     """Write one line to stderr. It is lost where stderr cannot be written; the exit code stays."""
     with suppress(OSError, ValueError):
         sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
-
-
-GATE, USAGE, FAILED = 1, 2, 3  # exit codes; `__main__` has the others
 
 
 def end(code: int, *messages: str) -> NoReturn:

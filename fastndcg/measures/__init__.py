@@ -6,6 +6,8 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 
 parameters   names, defaults and readers of parameters
 validation   gains and discounts with a name; forms of values, and readers, which say what was expected
+gains_and_discounts
+             gains of grades and discounts of ranks that have a name
 definitions  a declaration of each measure
 measure      the class `Measure`, and a measure for each definition
 named        these under the names by which they are imported

@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fastndcg.errors import MeasureError
+from fastndcg.measures.gains_and_discounts import DISCOUNTS, GAINS
 from fastndcg.measures.validation import (
-    DISCOUNTS,
-    GAINS,
     STOPS,
     GradeGains,
     Reader,

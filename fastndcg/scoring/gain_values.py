@@ -13,8 +13,9 @@ import numpy.typing as npt
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.powers import exp2, gain_by
-from fastndcg.measures.validation import GAINS, Function, GradeGains, Numbers
-from fastndcg.scoring.discounts import call_function, discount_table, exceeds_int64, ranks_discounted
+from fastndcg.measures.gains_and_discounts import GAINS
+from fastndcg.measures.validation import Function, GradeGains, Numbers
+from fastndcg.scoring.discount_tables import call_function, discount_table, exceeds_int64, ranks_discounted
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64

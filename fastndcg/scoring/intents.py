@@ -26,7 +26,7 @@ from fastndcg.kernels.intents import IntentDocuments, IntentRows
 from fastndcg.kernels.schema import GAIN, STOP
 from fastndcg.measures.validation import Function
 from fastndcg.scoring import launch, plan
-from fastndcg.scoring.discounts import (
+from fastndcg.scoring.discount_tables import (
     MOST_PERFECT,
     check_discount,
     discount_table,

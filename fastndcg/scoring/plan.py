@@ -16,7 +16,7 @@ from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.schema import Plan
 from fastndcg.measures.validation import Function, Numbers
-from fastndcg.scoring.discounts import (
+from fastndcg.scoring.discount_tables import (
     MOST_PERFECT,
     Power,
     check_discount,

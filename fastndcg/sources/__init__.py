@@ -6,7 +6,7 @@ inputs     what a caller passes in place of rankings, opened
 readers    `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`, `scan_arrow`
 paths, open_file
            the files of a path, their content, and errors in one line that names a file
-batches    tables in memory, and batches that another program makes
+in_memory  tables in memory, and batches that another program makes
 parquet    Parquet files: their footers, columns and row groups
 csv, json_lines, feather
            the other formats of tables
@@ -16,6 +16,6 @@ letor, text_lines
 stored_scores
            stored results, as `Scores` again
 schemas    the types of several files as one
-streams, scanning, prefetch, regrouping
+streams, stream_batches, prefetch, regrouping
            rankings of any size, a part at a time
 """

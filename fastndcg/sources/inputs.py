@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.arrow_types import decode, plain
 from fastndcg.errors import InputTypeError
-from fastndcg.sources.batches import GivenTable
 from fastndcg.sources.dataset import Dataset, TextTypes
 from fastndcg.sources.formats import find_tables
+from fastndcg.sources.in_memory import GivenTable
 from fastndcg.tables.frames import frame_of
 from fastndcg.tables.roles import check_column, normalised
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.scanning import FileStream
+    from fastndcg.sources.stream_batches import FileStream
     from fastndcg.sources.streams import RankingsStream
     from fastndcg.tables.roles import Roles
     from fastndcg.typing import Path as PathLike
@@ -80,7 +80,7 @@ def scan_if_large(
     """
     if chosen.is_small and memory is None:
         return None
-    from fastndcg.sources.scanning import FileStream, threads_ahead
+    from fastndcg.sources.stream_batches import FileStream, threads_ahead
 
     stream = FileStream(chosen, threads=threads_ahead(threads), memory=memory, in_memory=in_memory)
     return stream if stream.nbytes > in_memory or chosen.is_stream else None

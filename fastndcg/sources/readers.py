@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import pyarrow as pa
 
 from fastndcg.common.threads import check_threads
-from fastndcg.sources.batches import stream_of
 from fastndcg.sources.csv import CSV
+from fastndcg.sources.in_memory import stream_of
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.scanning import FileStream, threads_ahead
+from fastndcg.sources.stream_batches import FileStream, threads_ahead
 from fastndcg.tables.roles import Roles, with_roles
 
 if TYPE_CHECKING:

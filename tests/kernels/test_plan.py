@@ -9,7 +9,7 @@ import fastndcg as fn
 from fastndcg.kernels import schema
 from fastndcg.measures import as_measures
 from fastndcg.scoring import gain_values, plan
-from fastndcg.scoring.discounts import (
+from fastndcg.scoring.discount_tables import (
     check_discount,
     kernel_cutoff,
     ranks_discounted,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, Rankings, scan_arrow
-from fastndcg.sources import scanning, streams
+from fastndcg.sources import stream_batches, streams
 from fastndcg.sources.streams import RankingsStream
 
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "NumRet"]
@@ -184,9 +184,9 @@ def test_a_null_in_a_dictionary_and_views():
 @pytest.mark.parametrize("form", ["reader", "function"])
 def test_more_rows_than_expected_are_set_aside_again(form, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    turns, init = [], scanning.Spill.__init__
+    turns, init = [], stream_batches.Spill.__init__
     monkeypatch.setattr(
-        scanning.Spill, "__init__", lambda self, *given: turns.append(given[2]) or init(self, *given)
+        stream_batches.Spill, "__init__", lambda self, *given: turns.append(given[2]) or init(self, *given)
     )
     table = rows(600, mixed=True)
     stream = scan_arrow(FORMS[form](cut(table, [400])), memory=20_000, **OPTIONS)
@@ -312,9 +312,9 @@ def lazy(name, table, folder):
 def test_lazy_tables_are_evaluated_batch_by_batch(name, mixed, tmp_path, monkeypatch):
     table = rows(mixed=mixed, ids="texts").drop_columns("kind")
     table = table.rename_columns(['a "name"' if each == "lang" else each for each in table.column_names])
-    made, init = [], scanning.FileStream.__init__
+    made, init = [], stream_batches.FileStream.__init__
     monkeypatch.setattr(
-        scanning.FileStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
+        stream_batches.FileStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
     )
     data = lazy(name, table, tmp_path)
     for _ in range(2):

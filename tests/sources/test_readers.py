@@ -30,7 +30,7 @@ from fastndcg.sources.formats import format_of
 from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.open_file import File
 from fastndcg.sources.readers import open_path
-from fastndcg.sources.scanning import FileStream
+from fastndcg.sources.stream_batches import FileStream
 from fastndcg.tables.roles import Roles
 
 pytestmark = pytest.mark.compiled
@@ -875,7 +875,7 @@ import pathlib, re, sys
 import pyarrow as pa
 from fastndcg.tables.roles import Roles
 from fastndcg.sources.inputs import open_tables
-from fastndcg.sources.scanning import FileStream
+from fastndcg.sources.stream_batches import FileStream
 opened = open_tables([sys.argv[1]], 1).choose(Roles(doc_id="docid"))
 stream = FileStream(opened, memory="8 MB", threads=1)
 rows = sum(part.n_docs for part in stream)

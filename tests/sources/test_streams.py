@@ -22,7 +22,7 @@ import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
 from fastndcg.common.hashes import keys_of
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import parquet, regrouping, scanning, streams
+from fastndcg.sources import parquet, regrouping, stream_batches, streams
 from fastndcg.sources.regrouping import SeenKeys
 from fastndcg.sources.streams import bytes_of
 
@@ -123,12 +123,12 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch
             decoded.append(len(part))
             yield part
 
-    monkeypatch.setattr(scanning, "_LOOK", 300)
+    monkeypatch.setattr(stream_batches, "_LOOK", 300)
     monkeypatch.setattr(parquet.ParquetFiles, "readers", lambda *given: map(counted, readers(*given)))
-    monkeypatch.delattr(scanning.Spill, "add")
+    monkeypatch.delattr(stream_batches.Spill, "add")
     stream = scan_parquet(path, memory=100 * len(table))
     assert_same(stream, fn.read_parquet(path))
-    assert sum(decoded) <= scanning._LOOK < len(table)
+    assert sum(decoded) <= stream_batches._LOOK < len(table)
     assert_same(scan_parquet(path, memory=100 * len(table), threads=1), Rankings.from_arrow(table))
 
 
@@ -268,7 +268,7 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     path = write(rows(400), tmp_path / "a.parquet")
     code = f"""
         import fastndcg as fn
-        from fastndcg.sources import scanning
+        from fastndcg.sources import stream_batches
         from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
@@ -609,7 +609,7 @@ def test_a_disk_that_is_full_while_rows_are_set_aside(tmp_path, spool, monkeypat
 LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
-    from fastndcg.sources import scanning
+    from fastndcg.sources import stream_batches
     from fastndcg.sources import streams
     streams._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
@@ -649,7 +649,7 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     slow = """
         import sys, time
         from fastndcg.__main__ import main
-        from fastndcg.sources import scanning
+        from fastndcg.sources import stream_batches
         from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         mark = sys.argv.pop()
@@ -657,7 +657,7 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
             if done > 2000:
                 open(mark, "w").close()
                 time.sleep(0.2)
-        scanning.FileStream._tell = tell
+        stream_batches.FileStream._tell = tell
         main()
     """
     mark, out = tmp_path / "mark", tmp_path / "out.parquet"

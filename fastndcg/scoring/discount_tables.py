@@ -12,7 +12,8 @@ import numpy as np
 from fastndcg.common.arrays import Float64, freeze
 from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
-from fastndcg.measures.validation import DISCOUNTS, Function, Numbers
+from fastndcg.measures.gains_and_discounts import DISCOUNTS
+from fastndcg.measures.validation import Function, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
