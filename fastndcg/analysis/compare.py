@@ -25,6 +25,7 @@ from fastndcg.scores.signatures import fields_of, hashes_of_ids
 from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.resampling import METHODS, check_resamples
 from fastndcg.statistics.significance import CORRECTIONS
+from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,11 +37,13 @@ TESTS = ("t", "randomisation")
 
 
 def compare(
-    systems: Mapping[str, Scores | Rankings],
+    systems: Any = None,
     second: Any = None,
-    *,
-    baseline: str | None = None,
     measures: Any = None,
+    *,
+    qrels: Any = None,
+    run: Any = None,
+    baseline: str | None = None,
     test: str = "t",
     correction: str | None = None,
     confidence: float = 0.95,
@@ -57,7 +60,9 @@ def compare(
 ) -> Comparison:
     """Compare systems query by query: each with the baseline, or every pair.
 
-    Queries are matched by id, in any order; the number 7 and the text "7" are one id.
+    Called as `compare(systems, measures)`, or as `compare(qrels, runs, measures)`, which joins each of
+    several runs with the judgments first, as `evaluate` does. Queries are matched by id, in any order; the
+    number 7 and the text "7" are one id.
 
     Parameters
     ----------
@@ -65,6 +70,10 @@ def compare(
         Only measures that all systems have are compared.
     second : measures, or the name of the baseline, optional
         As in `compare(systems, ["nDCG@10"])` and `compare(systems, "bm25")`; instead of a keyword.
+    qrels, run : judgments, and several runs by name, optional
+        In place of systems, as in `compare(qrels, {"bm25": run, "e5": other}, "nDCG@10")`, of any shape that
+        `evaluate` takes. For names of columns, and for conventions, give what `evaluate(qrels, runs,
+        measures)` returns as systems.
     baseline, measures : optional
         The system that all others are compared with (default: every pair is compared, and the earlier of the
         two is the baseline); what to evaluate of Rankings, or to compare of Scores.
@@ -128,7 +137,16 @@ def compare(
     >>> row = compare({"bm25": bm25, "rerank": rerank}, "nDCG@3").rows[0]
     >>> round(row["difference"], 4), row["wins"], row["ties"], row["losses"], row["queries"]
     (0.203, 3, 0, 0, 3)
+    >>> runs = {"bm25": {"q1": ["c", "b"], "q2": ["a"]}, "e5": {"q1": ["b", "c"], "q2": ["a"]}}
+    >>> compare({"q1": {"b": 1}, "q2": {"a": 2}}, runs, "RR").rows[0]["difference"]
+    0.25
     """
+    if qrels is None and isinstance(second, Mapping):
+        systems, second, qrels, run = None, None, systems, second
+    if qrels is not None or run is not None:
+        if qrels is None or run is None or systems is not None:
+            raise InputTypeError("qrels= and run= take the place of systems together; give these two")
+        systems, second = _joined(qrels, run, measures), None
     if second is not None:
         baseline, measures = _with_second(systems, second, baseline, measures)
     if not isinstance(systems, Mapping):
@@ -176,6 +194,21 @@ def compare(
             )
         compared.anchors[str(name)] = anchors_of(given, asked, threads=threads)
     return compared
+
+
+def _joined(qrels: Any, run: Any, measures: Any) -> dict[str, Rankings]:
+    """Several runs, each joined with the judgments."""
+    from fastndcg.sources.trec import rankings_by_name
+
+    if measures is None:
+        raise InputTypeError("no measures are given; they come last, as in compare(qrels, runs, measures)")
+    found = rankings_by_name(qrels, run, Roles(), as_measures(measures))
+    if found is None:
+        raise InputTypeError(
+            "run is one run; compare takes several by name, as in "
+            'compare(qrels, {"bm25": run, "e5": other}, measures)'
+        )
+    return found
 
 
 def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any) -> tuple[str | None, Any]:

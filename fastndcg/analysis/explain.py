@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -25,19 +25,20 @@ from fastndcg.common.table import (
     terminal_width,
     wrapped,
 )
-from fastndcg.errors import InputError, MeasureError, about, count_of, visible
+from fastndcg.errors import InputError, InputTypeError, MeasureError, about, count_of, visible
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import gain_values, ideals, methods
 from fastndcg.scoring.discount_tables import discount_of, discount_table
+from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
     from typing import Literal
 
     from fastndcg.common.arrays import Array, Float64, Int64
     from fastndcg.measures import Measure, MeasureLike
-    from fastndcg.typing import Chart
+    from fastndcg.typing import Chart, Judgments
 
 _ROUNDING = 1e-12
 _MOST_CUT = 200_000_000  # documents of all cut rankings of a query; as many took 12 s compiled
@@ -58,11 +59,18 @@ _DROPS = (
 def explain(rankings: Rankings, measure: MeasureLike, query: object) -> Explanation: ...
 @overload
 def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: object) -> Explanations: ...
+@overload
 def explain(
-    rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
+    qrels: Judgments, run: Judgments, measure: MeasureLike, query: object
+) -> Explanation | Explanations: ...
+def explain(  # type: ignore[misc]  # the measure is the second argument or the third
+    rankings: Any = None, run: Any = None, measure: Any = None, query: Any = None, *, qrels: Any = None
 ) -> Explanation | Explanations:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside
     the ideal.
+
+    Called as `explain(rankings, measure, query)`, or as `explain(qrels, run, measure, query)`, which joins
+    judgments and a run first, as `evaluate` does.
 
     A rank contributes the value of the ranking cut below it minus that of the ranking cut above it, so that
     contributions add up to the value of every measure. A ranking that is cut to nothing counts 0, and so does
@@ -72,6 +80,8 @@ def explain(
     ----------
     rankings : Rankings, or a mapping of names to Rankings
         Several systems are explained one after the other.
+    qrels, run : judgments and a run, or several runs by name
+        In place of rankings, of any shape that `evaluate` takes.
     measure : Measure, notation, or ir_measures object
     query : id
         An id of `rankings.query_ids`.
@@ -104,8 +114,26 @@ def explain(
     Not shown: 1 document below the cutoff of 2, the first relevant document at rank 3; to_arrow() has it.
     >>> found.swaps(1).to_pylist()
     [{'rank': 2, 'with_rank': 3, 'gains': 0.29608...}]
+    >>> explain({"q1": {"b": 1}}, {"q1": {"a": 0.9, "b": 0.5}}, "RR", query="q1").value
+    0.5
     """
+    given = [each for each in (run, measure, query) if each is not None]
+    if qrels is None and len(given) == 2:
+        run, measure, query = None, *given
+    if measure is None or query is None:
+        raise InputTypeError(
+            "a measure and a query are needed, as in explain(rankings, measure, query) or "
+            "explain(qrels, run, measure, query)"
+        )
     wanted = as_measure(measure)
+    if run is not None:
+        from fastndcg.sources.trec import rankings_by_name, rankings_of_both
+
+        if qrels is not None and rankings is not None:
+            raise InputTypeError("qrels= and run= take the place of rankings; give these two")
+        judged = rankings if qrels is None else qrels
+        several = rankings_by_name(judged, run, Roles(), [wanted])
+        rankings = rankings_of_both(judged, run, Roles()) if several is None else several
     if isinstance(rankings, Mapping):
         if not rankings:
             raise InputError("no system is given to explain; give a mapping of names to Rankings")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, read_only
-from fastndcg.errors import InputError, InputTypeError, MeasureError, warn
+from fastndcg.errors import InputError, InputTypeError, MeasureError, about, warn
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         JoinKeywords,
         Judgments,
         NaN,
+        Path,
         Paths,
         RoleKeywords,
         Table,
@@ -72,6 +73,19 @@ def evaluate(
 @overload
 def evaluate(
     qrels: Judgments,
+    run: Mapping[str, Mapping[Any, Mapping[Any, float]]] | Mapping[str, Path],
+    measures: Measures,
+    *,
+    cutoff: int | str | None = None,
+    convention: str | Convention | None = None,
+    threads: int | None = None,
+    **roles: Unpack[JoinKeywords],
+) -> dict[str, Scores]: ...
+
+
+@overload
+def evaluate(
+    qrels: Judgments,
     run: Judgments,
     measures: Measures,
     *,
@@ -95,11 +109,12 @@ def evaluate(
     threads: int | None = None,
     sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
-) -> Scores:
+) -> Scores | dict[str, Scores]:
     """Compute the value of each measure for each query. Each query is ranked once for all measures.
 
     Called as `evaluate(rankings, measures)`, or as `evaluate(qrels, run, measures)`, which joins judgments
-    and a run first, as `Rankings.from_qrels_run` does.
+    and a run first, as `Rankings.from_qrels_run` does. Several runs by name, as in `evaluate(qrels, {"bm25":
+    run, "e5": other}, measures)`, give `Scores` by name, which `compare` takes.
 
     Parameters
     ----------
@@ -110,7 +125,8 @@ def evaluate(
         Parquet, CSV, JSON Lines or Feather files; those that would need more than 1 GiB are read a part at a
         time.
     qrels, run : dicts, tables or paths
-        Judgments and a run in place of rankings, see `Rankings.from_qrels_run` and `read_qrels_run`.
+        Judgments and a run in place of rankings, see `Rankings.from_qrels_run` and `read_qrels_run`. A dict
+        of names has several runs: dicts of dicts or of lists, tables or paths.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
         Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
@@ -134,7 +150,8 @@ def evaluate(
     Returns
     -------
     Scores
-        float64 (n_measures, n_queries), with the queries' columns and weights.
+        float64 (n_measures, n_queries), with the queries' columns and weights. Of several runs, a dict of
+        them by name.
 
     Raises
     ------
@@ -164,6 +181,9 @@ def evaluate(
     {'RR': 0.75}
     >>> evaluate({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}}, "RR").mean()
     {'RR': 0.5}
+    >>> runs = {"bm25": {"q1": {"b": 0.5, "c": 0.9}}, "e5": {"q1": {"b": 0.8, "c": 0.3}}}
+    >>> {name: each.mean() for name, each in evaluate({"q1": {"a": 1, "b": 2}}, runs, "RR").items()}
+    {'bm25': {'RR': 0.5}, 'e5': {'RR': 1.0}}
     """
     if measures is None and qrels is None:
         run, measures = None, run
@@ -198,18 +218,22 @@ def evaluate(
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
     if run is not None:
-        from fastndcg.sources.trec import rankings_of_both
+        from fastndcg.sources.trec import rankings_by_name, rankings_of_both
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
+        several = rankings_by_name(rankings, run, of_both, asked)
+        if several is not None:
+            if sink is not None:
+                raise InputTypeError(f"sink= takes the results of one run; run has {', '.join(several)}")
+            found = {}
+            for name, joined in several.items():
+                _warn_of_order(asked, convention, joined)
+                with about(name):
+                    found[name] = evaluate(joined, asked, convention=convention, threads=threads)
+            return found
         of_intents = any(measure.definition.method == "intents" for measure in asked)
         rankings = rankings_of_both(rankings, run, of_both, intents=of_intents)
-        by_row = [each for each in asked if each.params.get("ties") == "input"]
-        if by_row and rule is None and rankings._rows_of_run is not None:
-            warn(
-                f"{by_row[0]} takes tied documents as rows stand; judgments and a run are joined with tied "
-                "documents by falling id, as trec_eval has them. For the order of the run give convention=, "
-                'the name of a tool, or join by Rankings.from_qrels_run(qrels, run, ties="input").'
-            )
+        _warn_of_order(asked, convention, rankings)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.inputs import rankings_or_stream
 
@@ -239,6 +263,17 @@ def evaluate(
             streams.sign(sink, scores)
     warn_of_unreached(resolved, grades, scores.values.shape[1])
     return scores
+
+
+def _warn_of_order(measures: Sequence[Measure], convention: object, joined: Rankings) -> None:
+    """Warn of a measure that takes tied documents as rows stand, where joining moved them."""
+    by_row = [each for each in measures if each.params.get("ties") == "input"]
+    if by_row and convention is None and joined._rows_of_run is not None:
+        warn(
+            f"{by_row[0]} takes tied documents as rows stand; judgments and a run are joined with tied "
+            "documents by falling id, as trec_eval has them. For the order of the run give convention=, "
+            'the name of a tool, or join by Rankings.from_qrels_run(qrels, run, ties="input").'
+        )
 
 
 def scoring_by(

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
@@ -22,7 +23,15 @@ import numpy.typing as npt
 
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.threads import check_threads
-from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError, check_choice
+from fastndcg.errors import (
+    ColumnError,
+    FastndcgError,
+    InputError,
+    InputTypeError,
+    SourceError,
+    about,
+    check_choice,
+)
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.dataset import TextTypes
@@ -31,10 +40,11 @@ from fastndcg.sources.open_file import path_of, read_once, report_progress, unpa
 from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
 from fastndcg.tables.joins import check_options
 from fastndcg.tables.locations import Blame
-from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.tables.shapes import (
     columns_of_queries,
     find_columns,
+    has_columns,
     refuse_columns,
     side_of_data,
     side_of_table,
@@ -46,9 +56,11 @@ from fastndcg.typing import Path as PathLike
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
+    from fastndcg.measures import Measure
     from fastndcg.typing import JoinKeywords
 
 _BLANK = re.compile(r"\s*")
+_LOOKED_AT = 100  # queries of a dict that are looked at to tell one run from several
 WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
 
 
@@ -237,16 +249,88 @@ def read_qrels_runs(
 
 
 def rankings_of_both(qrels: Any, run: Any, roles: Roles, *, intents: bool = False) -> Rankings:
-    """What `read_qrels_run` or `Rankings.from_qrels_run` returns: each may be a path, or in memory."""
+    """What `read_qrels_run` or `Rankings.from_qrels_run` returns: each a path, in memory, or a side."""
     judged = side_of_any("qrels", qrels, "relevance", roles, intents=intents)
     return Rankings._from_sides(judged, side_of_any("run", run, "score", roles), nan=roles.nan)
 
 
 def side_of_any(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run, in memory or as a path."""
+    """Judgments or a run, in memory or as a path; a side as it is."""
+    if isinstance(data, Side):
+        return data
     if isinstance(data, str | os.PathLike):
         return file_side(data, role, roles, None, intents=intents)[0]
     return side_of_data(name, data, role, roles, intents=intents)
+
+
+def rankings_by_name(
+    qrels: Any, run: Any, roles: Roles, measures: Iterable[Measure]
+) -> dict[str, Rankings] | None:
+    """The rankings of several runs with the same judgments, for these measures; None of one run."""
+    runs = runs_by_name(run)
+    if runs is None:
+        return None
+    of_intents = any(measure.definition.method == "intents" for measure in measures)
+    judged = side_of_any("qrels", qrels, "relevance", roles, intents=of_intents)
+    found = {}
+    for name, each in runs.items():
+        with about(name):
+            found[name] = rankings_of_both(judged, each, roles)
+    return found
+
+
+def runs_by_name(data: Any) -> dict[str, Any] | None:
+    """Several runs by their names, or None where the data is one run, by its shape.
+
+    The values of one run, by query, are documents: a dict of numbers, a Series, or a list. A name has a run
+    of any shape: a dict of these, a table, a path, or tuples or records that have a query.
+
+    >>> runs_by_name({"q1": {"a": 0.5}}), runs_by_name({"bm25": {"q1": {"a": 0.5}}})
+    (None, {'bm25': {'q1': {'a': 0.5}}})
+    """
+    if not isinstance(data, Mapping) or not data or has_columns(data):
+        return None
+    of_one, of_several = list[Any](), list[Any]()  # an empty value is of either
+    for key, value in data.items():
+        is_run = _is_run(key, value)
+        if is_run is not None:
+            (of_several if is_run else of_one).append(key)
+        if of_one and of_several:
+            raise InputTypeError(
+                f"run[{of_one[0]!r}] has documents, and run[{of_several[0]!r}] is a run; expected one run, "
+                'as in {"q1": {"doc1": 0.5}}, or several by name, as in {"bm25": {"q1": {"doc1": 0.5}}}'
+            )
+        if len(of_one) >= _LOOKED_AT:
+            break
+    if not of_several:
+        return None
+    runs = {str(name): run for name, run in data.items()}
+    if len(runs) < len(data):
+        raise InputError(f"run has two runs of one name: {', '.join(map(repr, data))}; give each its own")
+    return runs
+
+
+def _is_run(key: Any, value: Any) -> bool | None:
+    """Whether a value of a dict is a run, and not the documents of a query; None if it is empty."""
+    if isinstance(value, str):  # text without the looks of a path may be ids
+        is_like_path = len(value.split()) == 1 and bool(Path(value).suffix or os.sep in value)
+        return is_like_path or os.path.exists(value)  # noqa: PTH110  # a text of many ids is no error
+    if isinstance(value, Mapping):
+        first: Any = next(iter(value.values()), None)
+        is_set = isinstance(first, Mapping | Set) or hasattr(first, "to_dict")
+        return (is_set or np.ndim(first) > 0) if value else None
+    if isinstance(value, list | tuple):
+        first = value[0] if value else None
+        if isinstance(first, Mapping):  # a hit may repeat the id of its query
+            queries = [first[name] for name in fitting(list(first), "query")]
+            return bool(queries) and key not in queries
+        return hasattr(first, "query_id") if value else None
+    kind = type(value)  # of a lazy frame, to ask itself for its columns is slow, and it warns
+    of_columns = any(hasattr(kind, name) for name in ("columns", "column_names", "schema"))
+    is_records = getattr(getattr(value, "dtype", None), "names", None) is not None
+    is_ranx = hasattr(kind, "to_dict") and not hasattr(kind, "tolist")
+    is_rows = is_ranx or isinstance(value, os.PathLike | Iterator)
+    return of_columns or is_records or is_rows
 
 
 @contextmanager
