@@ -283,8 +283,8 @@ def _queries_of_lists(
 ) -> pa.Array | pa.ChunkedArray | None:
     """The id of each row, of which no two may be equal; None for row numbers from 0."""
     if columns.query is not None:
-        query_ids = decode(checked_ids(table, columns, numbers))
-        codes = array_of(query_ids.combine_chunks().dictionary_encode().indices)
+        query_ids = decode(plain(checked_ids(table, columns, numbers)))
+        codes = array_of(combine(query_ids).dictionary_encode().indices)
         new = np.zeros(len(codes), np.bool_)
         new[np.unique(codes, return_index=True)[1]] = True
         if not new.all():

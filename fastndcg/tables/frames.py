@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from fastndcg.tables.roles import Columns, Roles, find_columns
 from fastndcg.tables.values import first_line
 
 _ROWS = 1 << 18  # of a batch that DuckDB makes
+_READ = WeakSet[Any]()  # readers of which rows were read; they look as if they were empty
 
 
 @dataclass(frozen=True)
@@ -72,19 +74,33 @@ def frame_of(data: Any) -> Frame:
         return _of_columns(list(data if isinstance(data, Mapping) else data.dtype.names), data.__getitem__)
     if dataset is not None and isinstance(data, dataset.Dataset):
         return _of_query(data.schema, lambda names: data.scanner(names).to_reader())
-    if polars is not None and isinstance(data, polars.LazyFrame):
-        schema = polars.DataFrame(schema=data.collect_schema()).to_arrow().schema
+    if polars is not None and isinstance(data, polars.DataFrame | polars.LazyFrame):
+        is_lazy = isinstance(data, polars.LazyFrame)
         # batches are new in Polars
         collect = "collect_batches" if hasattr(data, "collect_batches") else "collect"
-        return _of_query(schema, lambda names: getattr(data.select(names), collect)())
+        types = _readable(data.collect_schema)
+
+        def collected(names: list[str]) -> Iterable[pa.Table]:
+            chosen = data.select(names)
+            return _tables(_reader(_readable(getattr(chosen, collect)) if is_lazy else chosen), names)
+
+        def type_of(name: str) -> pa.DataType:  # Arrow does not know all types
+            return _reader(polars.DataFrame(schema={name: types[name]})).schema.field(0).type
+
+        return Frame(list(types), type_of, collected, is_lazy=is_lazy)
     if duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation):
 
         def query(names: list[str]) -> Any:
             columns = data.project(", ".join('"{}"'.format(name.replace('"', '""')) for name in names))
             return (getattr(columns, "to_arrow_reader", None) or columns.fetch_record_batch)(_ROWS)
 
-        return _of_query(_reader(data.limit(0)).schema, query)
+        return _of_query(_readable(lambda: _reader(data.limit(0))).schema, query)
     reader = _reader(data)
+    if reader in _READ:
+        raise InputError(
+            f"data is a {type_name(data)}, which can be read once, and its rows have been read; make a new "
+            "one, or give a table"
+        )
     return _of_schema(reader.schema, partial(_tables, reader))
 
 
@@ -102,6 +118,7 @@ def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> Frame:
 
 def _tables(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[pa.Table]:
     """The named columns batch by batch, so that others are freed early; without batches one without rows."""
+    _READ.add(reader)
     with reader:
         batch = _readable(lambda: next(reader, None))
         if batch is None:
@@ -183,8 +200,17 @@ def _column(name: str, values: Any) -> pa.ChunkedArray:
 def _readable(read: Callable[[], Any]) -> Any:
     try:
         return read()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, *_errors_of_libraries()) as error:
         raise InputError(f"data could not be read: {first_line(error)}. Check its source") from None
+
+
+def _errors_of_libraries() -> list[type[Exception]]:
+    """What DuckDB, and the planner of Polars, raise themselves."""
+    modules = sys.modules.get("duckdb"), sys.modules.get("polars.exceptions")
+    found = (
+        getattr(module, name, None) for module, name in zip(modules, ("Error", "PolarsError"), strict=True)
+    )
+    return [each for each in found if each is not None]
 
 
 def type_name(data: object) -> str:

@@ -364,6 +364,7 @@ def side_of_table(
                 for column, ids, of in zip(named, (query, docs, *intents), _IDS, strict=False)
             )
             side = side_of(name, query, docs, np.empty(0), lambda row: f"{name}, row {blame.number(row)}")
+            blame = blame._replace(query_ids=query)
         if found.is_table:
             label = column_name(found.value or "")
             blame = blame._replace(names=(label, label))

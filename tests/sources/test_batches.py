@@ -345,6 +345,53 @@ def test_a_connection_of_duckdb_is_free_after_an_error():
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
 
 
+def _duckdb_table(connection):
+    connection.execute(
+        "CREATE TABLE t AS SELECT i // 3 AS qid, if(i = 2000, 'x', '1') AS l, i AS score FROM range(3000) s(i)"
+    )
+    return connection.sql("SELECT qid, l::INT AS label, score FROM t")
+
+
+@pytest.mark.parametrize("scan", [scan_arrow, lambda data: data], ids=["scan", "evaluate"])
+def test_errors_of_duckdb_are_said_in_its_words(scan):
+    connection = pytest.importorskip("duckdb").connect()
+    data = _duckdb_table(connection)
+    for change, words in (
+        (lambda: None, "Could not convert string 'x' to INT32"),
+        (lambda: connection.execute("DROP TABLE t"), "Table with name t does not exist"),
+        (connection.close, "Connection has already been closed"),
+    ):
+        change()
+        with pytest.raises(InputError, match=f"data could not be read: .*{words}") as caught:
+            fn.evaluate(scan(data), "RR")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scan", [scan_arrow, lambda data: data], ids=["scan", "evaluate"])
+def test_errors_of_the_planner_of_polars_are_said_in_its_words(scan):
+    polars = pytest.importorskip("polars")
+    lazy = polars.LazyFrame({"qid": [1], "label": [1], "score": [0.5]})
+    for data, words in (
+        (lazy.select(polars.col("nope")), 'unable to find column "nope"'),
+        (polars.scan_parquet("/nonexistent"), "/nonexistent"),
+        (lazy.with_columns(polars.col("score").str.len_chars()), "expected `String`"),
+    ):
+        with pytest.raises(InputError, match=f"data could not be read: .*{words}") as caught:
+            fn.evaluate(scan(data), "RR")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [scan_arrow, Rankings.from_arrow])
+def test_a_reader_that_was_used_up_is_refused(read):
+    table = rows().select(["qid", "label", "score"])
+    reader = table.to_reader()
+    fn.evaluate(read(reader), "RR")
+    for again in (scan_arrow, Rankings.from_arrow):
+        with pytest.raises(InputError, match="can be read once, and its rows have been read"):
+            fn.evaluate(again(reader), "RR")
+    assert len(fn.evaluate(read(table.slice(0, 0).to_reader()), "RR")) == 0
+
+
 # ---- what users meet ----
 
 

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from commands import printed
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fastndcg as fn
@@ -22,6 +22,7 @@ from fastndcg import (
     InputTypeError,
     Rankings,
     SourceError,
+    evaluate,
     read_csv,
     scan_parquet,
     typing,
@@ -539,34 +540,78 @@ def test_decimals_with_negative_scale_are_integers():
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "kind", "message"),
-    [
-        (
-            "1.0000000000000001",
-            pa.decimal128(38, 20),
-            r"decimal128\(38, 20\) with values of more than 15 digits.*Cast it to float64",
-        ),
-        ("1" * 25, pa.decimal128(38, 0), r"decimal128\(38, 0\) with values beyond int64"),
-        ("9" * 18 + "00", pa.decimal128(20, -2), r"with values beyond int64"),
-    ],
+@given(
+    st.lists(
+        st.integers(-(10**38) + 1, 10**38 - 1) | decimals | st.integers(2**60, 2**60 + 300),
+        min_size=1,
+        max_size=9,
+        unique=True,
+    ),
+    st.integers(0, 30),
+    st.integers(0, 3),
 )
-def test_decimals_that_would_lose_digits(value, kind, message):
-    data = {"qid": [1], "label": [1], "score": pa.array([decimal.Decimal(value)], kind)}
+def test_decimals_of_any_digits_are_the_nearest_floats_or_refused_within_a_query(unscaled, scale, skipped):
+    kind = pa.decimal128(38, scale)
+    with decimal.localcontext(prec=50):
+        values = [decimal.Decimal(value).scaleb(-scale) for value in unscaled]
+    floats = [float(value) for value in values]
+    assume(scale > 0 or max(map(abs, unscaled)) >= 2**63)
+    column = pa.array([decimal.Decimal(0)] * skipped + values, kind)[skipped:]
+    column = pa.chunked_array([column[:1], column[1:]])
+    apart = pa.table({"qid": range(len(values)), "label": [0] * len(values), "score": column})
+    assert Rankings.from_arrow(apart).scores.tolist() == floats
+    of_one = apart.set_column(0, "qid", pa.array([7] * len(values)))
+    lists = pa.table({name: pa.array([list(of_one[name].to_pylist())]) for name in ("label", "score")})
+    for data in (of_one, lists):
+        if len(set(floats)) == len(floats):
+            assert Rankings.from_arrow(data).scores.tolist() == floats
+        else:
+            with pytest.raises(InputError, match="which float64 cannot tell apart"):
+                Rankings.from_arrow(data)
+
+
+def test_decimals_beyond_int64():
+    score = pa.array([decimal.Decimal("9" * 18 + "00"), decimal.Decimal(100)], pa.decimal128(20, -2))
+    assert Rankings.from_arrow({"qid": [1, 1], "label": [1, 0], "score": score}).scores.tolist() == [
+        1e20,
+        100,
+    ]
+
+
+def test_decimals_that_float64_cannot_tell_apart():
+    score = pa.array(list(map(decimal.Decimal, ("1.5", "1", "1.0000000000000001"))), pa.decimal128(38, 18))
+    message = (
+        r'column "score" is decimal128\(38, 18\) with 1\.000000000000000000 and 1\.000000000000000100 at '
+        r'row 2, query "a", which float64 cannot tell apart'
+    )
     with pytest.raises(InputError, match=message):
-        Rankings.from_arrow(data)
+        Rankings.from_arrow({"qid": ["b", "a", "a"], "label": [1, 1, 0], "score": score})
+    apart = Rankings.from_arrow({"qid": ["b", "a", "c"], "label": [1, 1, 0], "score": score})
+    assert apart.scores.tolist() == [1.5, 1, 1]
+    judged = {"qid": ["b", "a"], "docid": ["x", "y"], "label": [1, 1]}
+    run = {"qid": ["b", "a"], "docid": ["x", "y"], "score": score[1:]}
+    assert evaluate(judged, run, "RR").mean() == {"RR": 1.0}
 
 
-def test_boundary_of_decimals():
-    kind = pa.decimal128(38, 20)
-    fits = decimal.Decimal(10**15 - 1).scaleb(-20)
-    assert Rankings.from_arrow({"qid": [1], "label": [1], "score": pa.array([fits], kind)}).scores[
-        0
-    ] == float(fits)
-    with pytest.raises(InputError, match="more than 15 digits"):
-        Rankings.from_arrow(
-            {"qid": [1], "label": [1], "score": pa.array([decimal.Decimal(10**15).scaleb(-20)], kind)}
-        )
+@pytest.mark.parametrize("values", [["a", "b"], [7, 8]])
+def test_run_end_encoded_ids_of_lists(values):
+    ids = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(values))
+    columns = {"label": [[1, 0], [1]], "score": [[0.5, 0.1], [0.2]]}
+    rankings = Rankings.from_arrow(pa.table({"qid": ids} | columns))
+    assert rankings.query_ids.to_pylist() == values
+    ids = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(values[:1]))
+    with pytest.raises(InputError, match="has several rows of lists"):
+        Rankings.from_arrow(pa.table({"qid": ids} | columns))
+
+
+def test_types_of_columns_that_nobody_uses_are_not_looked_at():
+    polars = pytest.importorskip("polars")
+    data = {"qid": [1, 1], "label": [1, 0], "score": [0.1, 0.5]}
+    frame = polars.DataFrame(data | {"wide": [1, 2], "day": [None, None]}).with_columns(
+        polars.col("wide").cast(polars.Int128)
+    )
+    for one in (frame, frame.lazy()):
+        assert evaluate(one, "RR").mean() == {"RR": 0.5}
 
 
 @pytest.mark.parametrize(
