@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from fastndcg.analysis.alignment import UNJUDGED
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import Array, Flags, Int64, arrow_column, runs_of
-from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
+from fastndcg.common.arrow_types import array_of, combine, decode, plain, whole_ids
 from fastndcg.common.table import Table, name_of
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, check_whole
 from fastndcg.measures import Judged
@@ -23,6 +23,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
 from fastndcg.sources.formats import format_of_name
 from fastndcg.sources.inputs import read_columns
+from fastndcg.sources.open_file import read_each_once
 from fastndcg.sources.trec import side_of_any
 from fastndcg.statistics.intervals import check_size
 from fastndcg.tables.frames import is_table
@@ -120,6 +121,8 @@ def check_judgments(
         raise InputError(f"least_judged={least_judged!r} is not a share; expected a number from 0 to 1")
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
     of_qrels = named.keeping(slices)
+    runs = _named_runs(run)
+    qrels, *each = read_each_once(qrels, *runs.values())
     try:
         judged = side_of_any("qrels", qrels, "relevance", of_qrels.keeping([text or _TEXT]))
     except ColumnError:
@@ -130,11 +133,11 @@ def check_judgments(
         raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
     if not len(judged.codes):
         raise InputError("qrels has no judgments, so there is nothing to check; give at least one")
-    runs = {name: side_of_any("run", each, "score", named) for name, each in _named_runs(run).items()}
+    sides = {name: side_of_any("run", one, "score", named) for name, one in zip(runs, each, strict=True)}
     pairs = _Pairs(judged)
     rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text or _TEXT), *_scales(judged, slices)]
     of_runs: list[_Row] = []
-    for name, scored in runs.items():
+    for name, scored in sides.items():
         found = _of_run(pairs.once, scored, slices, ranks, least_judged)
         of_runs += [row | {"system": None if name is None else str(name)} for row in found]
     highest: dict[tuple[str, str | None], float] = {}
@@ -321,7 +324,7 @@ def _scales(side: Side, by: list[str]) -> Iterator[_Row]:
 def _slices(kept: Any, by: list[str]) -> Iterator[tuple[str, Int64]]:
     """The name of each slice, and the queries in it."""
     for name in by:
-        found = combine(kept[name]).dictionary_encode(null_encoding="encode")
+        found = combine(decode(plain(kept[name]))).dictionary_encode(null_encoding="encode")
         codes = array_of(found.indices)
         parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         for value, part in zip(found.dictionary.to_pylist(), parts, strict=True):

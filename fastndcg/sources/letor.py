@@ -21,7 +21,7 @@ from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.dataset import Dataset
 from fastndcg.sources.formats import LETOR
-from fastndcg.sources.open_file import path_of, report_progress, unpacked
+from fastndcg.sources.open_file import path_of, read_once, report_progress, unpacked
 from fastndcg.sources.text_lines import LETOR_LINE, Lines, read_lines
 from fastndcg.tables.roles import find_column
 from fastndcg.tables.values import column_name, first_line, integers_if_written_so, whole, with_nulls_as_nan
@@ -176,7 +176,7 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
     """The scores, and the name of their source for messages."""
     if not isinstance(scores, str | os.PathLike):
         return as_array("scores", scores), "scores"
-    path = os.fspath(scores)
+    path = read_once(os.fspath(scores))
     with unpacked(path) as stream:
         magic = stream.read(6)
         content = magic + stream.read() if magic == b"\x93NUMPY" else b""

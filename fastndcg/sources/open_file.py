@@ -213,6 +213,15 @@ def read_once(path: str) -> str:
     return MemoryFile(path, Path(path).read_bytes) if is_pipe else path
 
 
+def read_each_once(*given: Any) -> list[Any]:
+    """These paths as `read_once` has them, a pipe that is given twice once; data in memory as it is."""
+    paths = {os.fspath(each) for each in given if isinstance(each, str | os.PathLike)}
+    once = {path: read_once(path) for path in paths if path}
+    return [
+        once.get(os.fspath(each), each) if isinstance(each, str | os.PathLike) else each for each in given
+    ]
+
+
 def open_unpacking(path: str) -> tuple[pa.NativeFile, pa.NativeFile | None]:
     """A stream of the file's unpacked bytes; and the packed file, if it is one."""
     with reading(path, "text"):
@@ -226,7 +235,9 @@ def unpacked(path: str) -> Iterator[pa.NativeFile]:
     with stream:
         try:
             yield stream
-        except OSError as error:
+        except pa.ArrowInvalid:  # of what is read in it
+            raise
+        except (OSError, pa.ArrowException) as error:
             raise unreadable(path, error, "text") from None
 
 
@@ -264,6 +275,9 @@ def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> Source
     elif isinstance(error, MemoryError):
         reason = f"there is not enough memory for it ({reason})"
         step = f"Read it in parts, or on a machine with more memory. If it is small: {step}"
+    elif "wrong sequence of calls to bz2" in reason:  # pyarrow's, of which `bzip2 -d` reads the rest
+        reason = "it has an empty part, as `cat` makes of several bzip2 files of which one holds nothing"
+        step = "Unpack it by bzip2 -d, and pack it anew."
     return SourceError(f"{path} cannot be read: {reason}. {step}")
 
 

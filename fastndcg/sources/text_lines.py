@@ -142,7 +142,7 @@ def read_lines(
         raise SourceError(
             f"{path} has a line of more than {error} bytes; is it a text file? Expected {wanted}"
         ) from None
-    except OSError as error:
+    except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error, "text") from None
     return _join(form, blocks, last)
 

@@ -36,7 +36,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.dataset import TextTypes
 from fastndcg.sources.formats import NESTED, TREC, find_tables
-from fastndcg.sources.open_file import path_of, read_once, report_progress, unpacked
+from fastndcg.sources.open_file import path_of, read_each_once, read_once, report_progress, unpacked
 from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
 from fastndcg.tables.joins import check_options
 from fastndcg.tables.locations import Blame
@@ -140,6 +140,7 @@ def read_trec(
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; expected float64 or float32")
+    qrels, run = read_each_once(qrels, run)
     with _naming_what_fits(run):
         with report_progress(progress, qrels, run):
             judged = text_side(qrels, "relevance", threads, intents=intents)
@@ -237,6 +238,7 @@ def read_qrels_runs(
     check_options(missing, ties)
     check_threads(threads)
     roles = roles.with_intents(intents)
+    qrels, *runs = read_each_once(qrels, *runs)
     judged, of_judged = None, None
     for run in runs:
         with _naming_what_fits(run):
@@ -250,6 +252,7 @@ def read_qrels_runs(
 
 def rankings_of_both(qrels: Any, run: Any, roles: Roles, *, intents: bool = False) -> Rankings:
     """What `read_qrels_run` or `Rankings.from_qrels_run` returns: each a path, in memory, or a side."""
+    qrels, run = read_each_once(qrels, run)
     judged = side_of_any("qrels", qrels, "relevance", roles, intents=intents)
     return Rankings._from_sides(judged, side_of_any("run", run, "score", roles), nan=roles.nan)
 

@@ -1,6 +1,8 @@
 """Health of judgments: each check finds what was put into clean data, through every door, and nothing else."""
 
+import contextlib
 import json
+import os
 from pathlib import Path
 
 import commands
@@ -8,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from commands import facts
@@ -238,6 +241,36 @@ def test_a_system_with_fewer_judged_documents_is_a_caution():
     assert cautions == [("b", "judged at 10", "caution")]
     rankings = {name: fn.Rankings.from_qrels_run(qrels, each) for name, each in runs.items()}
     assert "60.0 % of b" in repr(fn.compare(rankings, "nDCG@10"))
+
+
+@pytest.mark.parametrize("convert", ["dictionary", "run_end_encode", "string_view"])
+def test_slices_of_any_type_of_text(convert):
+    languages = pa.array(["de", "de", "en"])
+    change = {
+        "dictionary": pa.Array.dictionary_encode,
+        "run_end_encode": pc.run_end_encode,
+        "string_view": lambda texts: texts.cast(pa.string_view()),
+    }[convert]
+    qrels = {"qid": ["a", "a", "b"], "docid": ["1", "2", "1"], "label": [1, 0, 2]}
+    run = {"a": {"1": 0.5}, "b": {"1": 0.2}}
+    wanted = fn.check_judgments(pa.table(qrels | {"lang": languages}), run, by="lang").to_pylist()
+    given = pa.table(qrels | {"lang": change(languages)})
+    assert fn.check_judgments(given, run, by="lang").to_pylist() == wanted
+    assert {row["slice"] for row in wanted} == {None, "lang=de", "lang=en"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
+def test_pipes_are_read_once(tmp_path):
+    program = """
+import os, threading, fastndcg as fn
+def pipe(name, text):
+    os.mkfifo(name)
+    threading.Thread(target=lambda: open(name, "w").write(text), daemon=True).start()
+    return name
+print(len(fn.check_judgments(pipe("q", "a 0 1 1\\n"), pipe("r", "a Q0 1 1 0.5 t\\n"))))
+"""
+    with contextlib.chdir(tmp_path):
+        assert int(commands.printed(program, timeout=60)) > 5
 
 
 def test_small_judgments():

@@ -234,6 +234,11 @@ def content(form, folder):
         pa_csv.write_csv(pa.table(rows), folder / form)
     elif form == "jsonl":
         (folder / form).write_text("\n".join(map(json.dumps, pa.table(rows).to_pylist())))
+    elif form == "npy":
+        with (folder / form).open("wb") as file:
+            np.save(file, rows["score"])
+    elif form == "lines":
+        (folder / form).write_text("\n".join(map(str, rows["score"].tolist())))
     elif form == "letor":
         lines = map("{} qid:{} 1:0.5 # {}".format, rows["label"], rows["query"], rows["docid"])
         (folder / form).write_text("\n".join(lines))
@@ -252,6 +257,8 @@ PIPED = {
     "scan_parquet": (["parquet"], lambda path, other: fn.scan_parquet(path, memory="1 MB")),
     "scan_csv": (["csv"], lambda path, other: fn.scan_csv(path, memory="1 MB")),
     "read_ltr": (["letor"], lambda path, other: fn.read_ltr(path, scores=columns_of_runs()["score"])),
+    "read_ltr, scores": (["lines", "npy"], lambda path, other: fn.read_ltr(other("letor"), scores=path)),
+    "one pipe twice": (["csv"], lambda path, other: fn.read_qrels_run(path, path)),
     "read_trec, run": (["run"], lambda path, other: fn.read_trec(other("qrels"), path)),
     "read_trec, qrels": (["qrels"], lambda path, other: fn.read_trec(path, other("run"))),
     "read_qrels_run, run": (["run", "csv", "parquet", "nested"], lambda path, other: fn.read_qrels_run(other("qrels"), path)),

@@ -937,3 +937,20 @@ def test_a_run_that_memory_is_too_small_for_is_an_error_that_says_what_is_possib
     for read in (fn.read_trec, fn.read_qrels_run):
         with pytest.raises(SourceError, match=r"take more memory than there is.* scan_parquet"):
             read(*both())
+
+
+@pytest.mark.parametrize("read", ["trec", "ltr", "csv"])
+def test_an_empty_member_of_bzip2_is_named(read, tmp_path):
+    lines = {"trec": b"1 0 A 1\n1 0 B 0\n", "ltr": b"1 qid:1 1:1\n", "csv": b"qid,label,score\n1,1,0.5\n"}[
+        read
+    ]
+    path, run = tmp_path / "a.bz2", tmp_path / "run"
+    path.write_bytes(bz2.compress(lines[:3]) + bz2.compress(b"") + bz2.compress(lines[3:]))
+    run.write_text("1 Q0 A 1 0.5 t\n")
+    reads = {
+        "trec": lambda: fn.read_trec(path, run),
+        "ltr": lambda: fn.read_ltr(path, scores=[1]),
+        "csv": lambda: fn.read_csv(path),
+    }
+    with pytest.raises(fn.SourceError, match=r"a\.bz2 cannot be read: it has an empty part.*bzip2 -d"):
+        reads[read]()
