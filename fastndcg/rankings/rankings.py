@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Array, Int64, read_only
+from fastndcg.common.arrays import Array, Int64, offsets_from, read_only, runs_of
+from fastndcg.common.arrow_types import combine, decode, plain
 from fastndcg.common.lazy import pa
 from fastndcg.common.progress import Task
-from fastndcg.errors import InputTypeError, check_length, count_of
+from fastndcg.errors import InputError, InputTypeError, check_length, count_of
 from fastndcg.rankings.sanity_checks import (
     examined,
     names_of_sides,
@@ -500,17 +501,23 @@ class Rankings:
     def __len__(self) -> int:
         return self.n_queries
 
-    def __getitem__(self, part: slice) -> Self:
-        """The rankings of consecutive queries, without a copy.
+    def __getitem__(self, part: slice | Sequence[Any] | npt.NDArray[Any]) -> Self:
+        """The rankings of some queries: a slice of them, without a copy; those of a mask, a bool for each
+        query; or those of a list of ids, in its order.
 
         >>> from fastndcg import Rankings
-        >>> Rankings.from_lists([[3, 0], [1, 2, 0]])[1:]
+        >>> rankings = Rankings.from_lists([[3, 0], [1, 2, 0]], query_ids=["q1", "q7"])
+        >>> rankings[1:]
         Rankings(1 query, 3 documents, relevance int64, scores int64)
+        >>> rankings[["q7", "q1"]].lengths, rankings[rankings.lengths > 2].query_ids.to_pylist()
+        (array([3, 2]), ['q7'])
         """
-        if not isinstance(part, slice) or part.step not in (None, 1):
+        if not isinstance(part, slice):
+            return self._chosen(self._rows_of(part))
+        if part.step not in (None, 1):
             raise InputTypeError(
                 f"rankings[{part!r}] is not a run of queries; "
-                "expected a slice of step 1, as in rankings[100:200]"
+                "expected a slice of step 1, as in rankings[100:200], a mask, or a list of ids"
             )
         start, stop, _ = part.indices(self.n_queries)
         stop = max(start, stop)
@@ -523,6 +530,49 @@ class Rankings:
             ends["judged_intents"] = int(self.judged.offsets[start]), int(self.judged.offsets[stop])
         fields |= {name: _part(fields[name], *of) for name, of in ends.items() if fields[name] is not None}
         fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
+        return self._of(**fields)
+
+    def _rows_of(self, chosen: Any) -> Int64:
+        """The rows of the queries of a mask, or of a list of ids."""
+        is_one = isinstance(chosen, str | bytes) or np.ndim(chosen) != 1
+        if is_one or isinstance(chosen, Mapping):
+            shown = f"[{chosen!r}]" if isinstance(chosen, str | int) else f" of a {type(chosen).__name__}"
+            raise InputTypeError(
+                f"rankings{shown} is not known; expected a slice, as in rankings[100:200], a mask, a bool "
+                'for each query, or a list of ids, as in rankings[["q1", "q7"]]'
+            )
+        values = np.asarray(chosen)
+        if values.dtype.kind == "b":
+            check_length("the mask", len(values), self.n_queries, "query")
+            return np.flatnonzero(values)
+        import pyarrow.compute as pc
+
+        ids = decode(combine(self.query_ids))
+        try:
+            asked = pa.array(chosen) if len(values) else ids[:0]
+            rows = pc.index_in(plain(asked).cast(ids.type), ids).fill_null(-1).to_numpy(zero_copy_only=False)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            rows = np.full(len(values), -1)
+        if (rows < 0).any():
+            unknown = values[rows < 0]
+            others = f", nor are {len(unknown) - 1:,} more ids of the list" if len(unknown) > 1 else ""
+            known = count_of(self.n_queries, "query")
+            raise InputError(
+                f"query {unknown[:1].tolist()[0]!r} is not among {known}{others}; see rankings.query_ids"
+            )
+        if len(np.unique(rows)) < len(rows):
+            raise InputError("an id stands in the list twice; give each query once")
+        return np.asarray(rows, np.int64)
+
+    def _chosen(self, rows: Int64) -> Self:
+        """The queries of these rows, in this order."""
+        fields = self.__getstate__() | {"_query_ids": self.query_ids, "_first_row": None}
+        documents = runs_of(self.offsets[rows], self.lengths[rows])
+        of = dict.fromkeys(_OF_QUERIES, rows) | dict.fromkeys(_OF_DOCUMENTS, documents)
+        if self.judged is not None:
+            of["judged_intents"] = runs_of(self.judged.offsets[rows], np.diff(self.judged.offsets)[rows])
+        fields |= {name: _taken(fields[name], each) for name, each in of.items() if fields[name] is not None}
+        fields["offsets"] = read_only(offsets_from(self.lengths[rows]))
         return self._of(**fields)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -594,6 +644,16 @@ def _part(column: Any, first: int, last: int) -> Any:
     offsets, *columns = column
     start, stop = offsets[first], offsets[last]
     return type(column)(read_only(offsets[first : last + 1] - start), *(each[start:stop] for each in columns))
+
+
+def _taken(column: Any, rows: Int64) -> Any:
+    """These entries, in this order; see `_part`."""
+    if not isinstance(column, tuple):
+        return read_only(column[rows]) if isinstance(column, np.ndarray) else column.take(pa.array(rows))
+    offsets, *columns = column
+    lengths = np.diff(offsets)[rows]
+    within = runs_of(offsets[rows], lengths)
+    return type(column)(read_only(offsets_from(lengths)), *(read_only(each[within]) for each in columns))
 
 
 # attributes that a pickle holds: those that the class declares, and five more. `_first_row` is the number of

@@ -251,7 +251,7 @@ def test_the_first_swap_is_the_best_of_all_exchanges(measure, ties):
     random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
     for _ in range(30):
         n = int(random.integers(2, 7))
-        grades, scores = random.integers(0, 3, n), -np.sort(random.integers(0, 3, n))
+        grades, scores = random.integers(0, 3, n), -np.sort(random.integers(0, 3, n)).astype(float)
         judged = random.random(n) < 0.8
 
         def value(rows):
