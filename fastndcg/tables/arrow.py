@@ -257,11 +257,14 @@ def refuse_ids(
     offsets: Int64, relevance: Array, scores: Array, what: str, as_ids: str, as_grades: str
 ) -> None:
     """Raise where lists of grades and scores could as well be the ids of relevant and of retrieved documents:
-    whole numbers, no number twice in a list, and some number in both lists of a query, or large ones.
+    whole numbers, of which not all relevant ones are 0 and 1, no number twice in a list, and some number in
+    both lists of a query, or large ones.
 
     >>> refuse_ids(np.array([0, 3]), np.array([3, 0, 2]), np.array([9, 8, 7]), "", "", "")
     """
     if relevance.dtype.kind not in "iu" or scores.dtype.kind not in "iu" or not len(relevance):
+        return
+    if relevance.max() <= 1:
         return
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     both = [np.stack([query, each.astype(np.int64)]) for each in (relevance, scores)]

@@ -89,7 +89,7 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
             f"and {count_of(score_lengths[query], 'score')}; give one score for each document. "
             "Lists of ids go into dicts: evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
         )
-    if flat.dtype.kind in "iu" and flat_scores.dtype.kind in "iu":
+    if len(lengths) > 1 and {*columns} <= {"query_ids", "queries"}:  # others go with grades
         from fastndcg.tables.arrow import refuse_ids
 
         refuse_ids(

@@ -69,7 +69,7 @@ def test_usual_names_of_lists_of_ids(relevant, retrieved):
 
 def spark_ranking_evaluator(random):
     """As RankingEvaluator of Spark and RAG frames have them: k retrieved and k relevant ids of a query."""
-    n, k = int(random.integers(1, 9)), int(random.integers(2, 9))
+    n, k = int(random.integers(2, 9)), int(random.integers(2, 9))
     retrieved = [random.permutation(3 * k)[:k].tolist() for _ in range(n)]
     relevant = [random.permutation(3 * k)[:k].tolist() for _ in range(n)]
     relevant[0][0] = retrieved[0][0]
@@ -103,6 +103,7 @@ def test_lists_of_whole_numbers_that_could_be_either_are_refused(seed):
     [
         ([[3, 0, 2]], [[9, 8, 7]]),  # no number is in both
         ([[1, 0, 0]], [[2, 1, 3]]),  # a grade is there twice, as no id is
+        ([[1, 0], [0, 1]], [[2, 1], [1, 2]]),  # 0 and 1
         ([[3, 0, 2], [1, 0, 1]], [[3, 2, 1], [3, 2, 1]]),
         ([[3, 0, 2]], [[3.0, 2.0, 1.0]]),
         ([[True, False]], [[1, 2]]),
