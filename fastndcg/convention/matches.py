@@ -91,7 +91,7 @@ def match_conventions(
     >>> rankings = Rankings.from_lists([[0, 3, 1], [0, 0], [1, 0, 2]])
     >>> table = match_conventions(rankings, "nDCG@3", [0.6443, 1, 0.6885])
     >>> table.select(["convention", "matches", "equals"]).to_pylist()[0]
-    {'convention': 'lightgbm', 'matches': True, 'equals': 'catboost_exp, xgboost, allrank'}
+    {'convention': 'catboost_exp', 'matches': True, 'equals': 'lightgbm, xgboost, allrank'}
     """
     chosen = parse_measure(measure, "as given")
     check_rankings(rankings)

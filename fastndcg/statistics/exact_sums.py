@@ -162,8 +162,9 @@ class Moments(NamedTuple):
         if weight is not None:
             factors["weight"], found["weighing"] = weight, count(weight != 0)
         if fields[-1][-1] == "product":
-            factors["product"] = weight * values
-            _check_finite(factors["product"])  # it may overflow
+            with np.errstate(over="ignore"):  # which is checked
+                factors["product"] = weight * values
+            _check_finite(factors["product"])
         if groups is None:
             found |= {
                 "low": float(values.min(initial=math.inf)),

@@ -286,9 +286,7 @@ def test_the_command_reads_files_and_says_where_they_are(tmp_path, undrawn):
         )
         texts = texts_of(out.read_text(encoding="utf-8"))
         assert any(text.startswith(f"{words[0]}; columns: query=qid") for text in texts)
-        assert "nDCG@3: one minus two" in texts and any(
-            text.startswith("made by fastndcg ") for text in texts
-        )
+        assert "nDCG@3: one minus two" in texts and any(text.startswith("made by fastndcg") for text in texts)
         out.unlink()
 
 

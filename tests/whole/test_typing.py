@@ -61,14 +61,21 @@ def errors_of_pyright(path):
 CHECKERS = {"mypy": errors_of_mypy, "pyright": errors_of_pyright}
 
 
+@pytest.fixture
+def checker(request):
+    return (
+        request.param if pytest.importorskip(request.param, reason=f"there is no {request.param}") else None
+    )
+
+
 @pytest.mark.compiled
-@pytest.mark.parametrize("checker", CHECKERS)
+@pytest.mark.parametrize("checker", CHECKERS, indirect=True)
 def test_what_is_right_is_accepted(checker):
     assert CHECKERS[checker](TYPED / "uses.py") == {}
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("checker", CHECKERS)
+@pytest.mark.parametrize("checker", CHECKERS, indirect=True)
 def test_most_mistakes_are_refused(checker):
     path = TYPED / "mistakes.py"
     lines = path.read_text(encoding="utf-8").splitlines()
