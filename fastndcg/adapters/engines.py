@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 
@@ -24,7 +25,7 @@ from fastndcg.adapters.splits import Plan, open_files, plan_of
 from fastndcg.adapters.worker import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.errors import ColumnError, InputTypeError
 from fastndcg.statistics.intervals import check_confidence
-from fastndcg.tables.roles import Function, with_roles
+from fastndcg.tables.roles import Function, check_column, with_roles
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measures
@@ -195,7 +196,7 @@ class Engine(ABC, Generic[Frame]):
         """As `summary`, of files as in `evaluate_files`, with the errors of both."""
         if confidence is not None:
             check_confidence(confidence)
-        settings = Options.of({**options, "keep": ()}, "summary_files", without=_OF_TABLES)
+        settings = Options.of(options, "summary_files", without=_OF_TABLES)
         with self.plain_errors():
             plan = self._plan_of_files(paths, measures, settings, sums=True)
             return self._summary(plan, None, confidence)
@@ -217,7 +218,8 @@ class Engine(ABC, Generic[Frame]):
         Parameters
         ----------
         df, measures, options
-            As in `evaluate`; `keep` has no effect. Of several systems, a row for each, with its `system`.
+            As in `evaluate`; `keep` has no effect, but its columns must be there. Of several systems, a row
+            for each, with its `system`.
         confidence : float, optional
             For example 0.95: adds confidence intervals of the means, `low` to `high`, as `Scores.summary`
             does.
@@ -226,7 +228,7 @@ class Engine(ABC, Generic[Frame]):
         """
         if confidence is not None:
             check_confidence(confidence)
-        settings = Options.of({**options, "keep": ()}, "summary", without=_OF_FILES)
+        settings = Options.of(options, "summary", without=_OF_FILES)
         engine = self._bind(df)
         with self.plain_errors():
             plan = engine._plan(df, measures, settings, sums=True)
@@ -294,7 +296,8 @@ class Engine(ABC, Generic[Frame]):
         self._check("df", df)
         schema = self._schema(df)
         try:
-            task = make_task(schema, measures, settings)
+            task = make_task(schema, measures, replace(settings, keep=()) if sums else settings)
+            _check_kept(schema.names, settings)
         except ColumnError as error:
             raise ColumnError(f"{error}{self._hint(df)}") from None
         job = self._job(task, schema, sums=sums)
@@ -304,7 +307,9 @@ class Engine(ABC, Generic[Frame]):
     def _plan_of_files(
         self, paths: Path | Iterable[Path], measures: Measures, settings: Options, *, sums: bool = False
     ) -> Plan:
+        given, settings = settings, replace(settings, keep=()) if sums else settings
         opened = open_files(paths, settings)
+        _check_kept(opened.names, given)
         schema = pa.schema(list(opened.types.items()))
         job = self._job(make_task(schema, measures, settings, opened.columns), schema, sums=sums)
         return plan_of(opened, settings, job, self._workers())
@@ -373,3 +378,9 @@ def _of_worker(report: str) -> errors.FastndcgError | None:
         if isinstance(known, type) and issubclass(known, errors.FastndcgError):
             return known(message.strip())
     return None
+
+
+def _check_kept(names: Sequence[str], options: Options) -> None:
+    """Refuse names in `keep` that no column has, also where sums need none of them."""
+    for name in [options.keep] if isinstance(options.keep, str) else options.keep:
+        check_column(names, "keep", name)

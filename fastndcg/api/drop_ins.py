@@ -15,6 +15,7 @@ from fastndcg.common.arrays import unmask
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings.rankings import Rankings
+from fastndcg.rankings.sanity_checks import Names, warn_if_swapped
 from fastndcg.scoring.discount_tables import discount_table
 from fastndcg.tables.layouts import flat_of_matrices
 
@@ -133,6 +134,7 @@ def _mean_of_rows(
         raise InputTypeError(
             f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; expected True or False"
         )
+    warn_if_swapped(Names("y_true", "y_score"), true, score)
     if true.dtype.itemsize > 8:
         true = true.astype(np.float64)  # as scikit-learn adds them
     if ignore_ties and true.shape == score.shape:

@@ -137,15 +137,7 @@ class Oddities:
         if not are_many:
             return
         if self.swapped and not names.is_ordered:
-            step = (
-                "name them by relevance= and score="
-                if names.are_columns
-                else "give each in the other's place"
-            )
-            warn(
-                f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were "
-                f"swapped; if they are, {step}"
-            )
+            _warn_of_swap(names)
         elif self.tied and self.documents > self.queries:
             warn(
                 f"{scores} holds one value, {self.score}: all documents of a query are tied, "
@@ -166,6 +158,20 @@ class Oddities:
                 f"{1 - self.judged / self.documents:.1%} of the documents are not judged and count as not "
                 "relevant; the measure Judged@10 says how many of the first ten are judged",
             )
+
+
+def warn_if_swapped(names: Names, grades: Array, scores: Array) -> None:
+    """Warn of the rows of matrices as of rankings of as many queries."""
+    if len(grades) >= _FEWEST and are_swapped(grades.ravel()[:_FIRST], scores.ravel()[:_FIRST]):
+        _warn_of_swap(names)
+
+
+def _warn_of_swap(names: Names) -> None:
+    step = "name them by relevance= and score=" if names.are_columns else "give each in the other's place"
+    warn(
+        f"{names.grades} holds fractions and {names.scores} small whole numbers, as if grades and scores "
+        f"were swapped; if they are, {step}"
+    )
 
 
 def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | None = None) -> V:

@@ -30,7 +30,7 @@ def join(
     """The fields of `Rankings` of the queries of `qrels`, with the grade of each document of `run`.
 
     Raises where they have no query in common, and with `must_meet` where their queries have no document in
-    common; warns where they have few.
+    common; warns where they have few, and with `must_meet` of a run without documents.
     """
     import pyarrow.compute as pc
 
@@ -43,6 +43,9 @@ def join(
         qrels, new = _of_queries(qrels, returned)
         codes = new[codes]
     fields = _join_rows(qrels, run, codes[run.codes], ties)
+    if must_meet and len(judged_queries) and not len(run.codes):
+        counted = "counts with an empty ranking" if missing == "zero" else "is left out"
+        warn(f"{run.name} has no documents, so each query of {qrels.name} {counted}")
     if must_meet:
         _check_documents(qrels, run.name, fields)
     return fields

@@ -138,6 +138,16 @@ def scores_in(roles: Roles, column: pa.ChunkedArray, blame: Blame, nan: NaN | No
         scores = numbers_in(label, column, "scores", blame)
     else:
         scores = with_nulls_as_nan(label, column, lambda present: numbers_in(label, present, "scores", blame))
+    if roles.rank is not None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            is_none = (scores < 0) | ((2 * scores % 1 != 0) & ~np.isnan(scores))
+        if is_none.any():
+            row = blame.first(is_none)
+            raise InputError(
+                f"{label} has {scores[row]:g}{blame.at(row)}, which is no rank; expected whole numbers, 1 "
+                "for the best, or halves where documents are tied. Give a column of scores as score=, and "
+                "pass ascending=True if its lowest value is best."
+            )
     return negate(scores) if roles.ascending else scores
 
 

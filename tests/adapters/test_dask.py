@@ -166,6 +166,19 @@ def test_a_partition_without_rows():
     assert len(fnd.evaluate(alone, "AP", keep="country").compute()) == 1
 
 
+def test_a_summary_refuses_kept_columns_that_are_not_there(tmp_path):
+    table = engines.documents(20)
+    pq.write_table(table, tmp_path / "a.parquet")
+    for keep in ("contry", ["country", "contry"]):
+        for summary in (
+            lambda keep: fnd.summary(frame(table), "AP", keep=keep),
+            lambda keep: fnd.summary_files(tmp_path, "AP", keep=keep),
+        ):
+            with pytest.raises(ColumnError, match='no column "contry".*country'):
+                summary(keep)
+            assert summary("country").rows == summary(()).rows
+
+
 def test_an_index_is_no_column():
     with pytest.raises(ColumnError, match=r'The index is "qid": call reset_index\(\) first\.'):
         fnd.evaluate(frame(engines.documents(5)).set_index("qid"), "AP")

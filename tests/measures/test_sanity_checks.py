@@ -167,3 +167,14 @@ def test_the_command_line_names_measures_once(tmp_path, memory):
     result = commands.run("score", tmp_path / "data.parquet", "-m", "AP", "--anchors", *memory)
     assert result.exit_code == 0
     assert result.stderr.count("no grade reaches rel=1;") == 1
+
+
+@pytest.mark.parametrize("ignore_ties", [False, True])
+@pytest.mark.parametrize("score", [fn.ndcg_score, fn.dcg_score])
+def test_swapped_arguments_of_the_functions_of_scikit_learn(score, ignore_ties):
+    grades = np.random.default_rng(0).integers(0, 4, (30, 10))
+    scores = grades + np.random.default_rng(1).random((30, 10))
+    score(grades, scores, ignore_ties=ignore_ties)
+    score(scores[:5], grades[:5], ignore_ties=ignore_ties)  # too few to tell
+    with pytest.warns(fn.FastndcgWarning, match="y_true holds fractions and y_score small whole numbers"):
+        score(scores, grades, ignore_ties=ignore_ties)

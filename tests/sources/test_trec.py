@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 import fastndcg as fn
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+from fastndcg.errors import ColumnError, FastndcgWarning, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources import open_file, text_lines
 from fastndcg.sources.trec import read_qrels_run, read_trec, text_side
@@ -725,7 +725,10 @@ def test_ids_of_one_hash_are_told_apart(monkeypatch):
 
 @pytest.mark.pure
 def test_empty_dicts():
-    rankings = Rankings.from_qrels_run({"q": {"a": 1}, "r": {}}, {})
+    with pytest.warns(
+        FastndcgWarning, match="run has no documents, so each query of qrels counts with an empty"
+    ):
+        rankings = Rankings.from_qrels_run({"q": {"a": 1}, "r": {}}, {})
     assert (rankings.n_queries, rankings.n_docs) == (2, 0)
     assert fn.evaluate(rankings, "nDCG").values.tolist() == [[0.0, 0.0]]
     assert Rankings.from_qrels_run({}, {"q": {"a": 1.0}}).n_queries == 0
@@ -954,3 +957,31 @@ def test_an_empty_member_of_bzip2_is_named(read, tmp_path):
     }
     with pytest.raises(fn.SourceError, match=r"a\.bz2 cannot be read: it has an empty part.*bzip2 -d"):
         reads[read]()
+
+
+@pytest.mark.parametrize(
+    "run", [{}, {"q": {}}, {"q": []}, pa.table({"qid": pa.array([], "str"), "docid": [], "score": []})]
+)
+def test_a_run_without_documents_is_a_warning(run):
+    qrels = {"q": {"a": 1}, "r": {"a": 1}}
+    with pytest.warns(
+        FastndcgWarning, match="run has no documents, so each query of qrels counts with an empty"
+    ):
+        assert fn.evaluate(qrels, run, "RR").mean() == {"RR": 0.0}
+    with pytest.warns(FastndcgWarning, match="run has no documents, so each query of qrels is left out"):
+        assert Rankings.from_qrels_run(qrels, run, missing="skip").n_queries == 0
+
+
+@pytest.mark.parametrize("rank", [-3.5, -1, 0.37, 1.25, np.inf])
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_no_rank_is_refused(rank, whole):
+    qrels = {"qid": ["q", "q"], "docid": [1, 2], "label": [1, 0]}
+    run = {"qid": ["q", "q"], "docid": [1, 2], "place": [1, rank]}
+    given = (qrels | run,) if whole else (qrels, run)
+    with pytest.raises(
+        InputError, match=r'column "place" has .* at row 1, query "q", which is no rank; expected'
+    ):
+        fn.evaluate(*given, "RR", rank="place")
+    ranks = {"place": [1.5, 1.5]}
+    given = (qrels | ranks,) if whole else (qrels, run | ranks)
+    assert fn.evaluate(*given, "RR", rank="place").mean() == {"RR": 0.75}
