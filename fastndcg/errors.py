@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # what a terminal, a page or a picture would obey or could not show: controls, ends of lines, marks that turn
 # the direction of text, halves of surrogate pairs, and code points that are no characters
@@ -118,19 +120,75 @@ def warn(message: str) -> None:
     warnings.warn(FastndcgWarning(message), stacklevel=level)
 
 
-def suggest(word: str, candidates: Iterable[str]) -> str:
-    """Return a question that proposes the most similar candidate, or an empty string if none is similar.
+# names of arguments and options that people write, each with those that mean the same here
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    word: tuple(names.split())
+    for words, names in {
+        "metric metrics measure measures eval_metric": "measures measure",
+        "k topk top_k at cutoffs": "cutoff k at depth",
+        "ci conf alpha confidence_level confidence_interval": "confidence",
+        "gains label_gain label_gains": "gain",
+        "discounts": "discount",
+        "tie tie_breaking": "ties",
+        "equivalence equivalent noninferiority non_inferiority tost": "no_worse_than margin",
+        "epsilon delta": "margin tolerance",
+        "qid qids query_id query_ids": "query query_ids",
+        "groups group_id group_ids": "group query query_ids",
+        "docid docno doc_ids item item_id": "doc_id doc_ids",
+        "label labels grade y_true": "relevance",
+        "y_score y_pred preds prediction predictions": "score scores",
+        "qrel judgments judgements ground_truth": "qrels",
+        "runs": "run",
+        "sample_weight sample_weights": "weight weights",
+        "n_jobs jobs workers num_threads n_threads num_workers": "threads",
+        "random_state random_seed": "seed",
+        "n_boot n_bootstrap n_resamples permutations": "resamples",
+        "stat_test statistic significance": "test",
+        "reference control": "baseline",
+        "group_by groupby slice slices": "by",
+        "output outfile": "out",
+    }.items()
+    for word in words.split()
+}
 
-    >>> suggest("nDGC", ["nDCG", "DCG"])
-    ' Did you mean "nDCG"?'
+
+def suggest(word: str, candidates: Iterable[str]) -> str:
+    """Return a question that proposes the candidates that mean the same, or the most similar one, or an empty
+    string if none is similar.
+
+    >>> suggest("nDGC", ["nDCG", "DCG"]), suggest("metrics", ["measures", "threads"])
+    (' Did you mean "nDCG"?', ' Did you mean "measures"?')
     """
     import difflib
 
+    candidates = list(candidates)
+    if alike := [name for name in SYNONYMS.get(word, ()) if name in candidates and name != word]:
+        return ' Did you mean "{}"?'.format('" or "'.join(alike))
     by_lower: dict[str, str] = {}
     for candidate in candidates:  # keep the first of names that differ only in case
         by_lower.setdefault(candidate.lower(), candidate)
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
     return f' Did you mean "{by_lower[near[0]]}"?' if near else ""
+
+
+def known_arguments(function: Function) -> Function:
+    """Answer an argument that the function does not have with what it has, as `Roles.of` does."""
+    import functools
+    import inspect
+
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*values: Any, **named: Any) -> Any:
+        for name in named:
+            if name not in known:
+                raise InputTypeError(
+                    f"{function.__name__} has no argument {name}=; it takes {', '.join(known)}."
+                    f"{suggest(name, known)}"
+                )
+        return function(*values, **named)
+
+    return checked  # type: ignore[return-value]
 
 
 def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:

@@ -18,7 +18,14 @@ from fastndcg.analysis.alignment import (
 from fastndcg.analysis.anchors import anchors as anchors_of
 from fastndcg.analysis.comparison import Comparison, Options
 from fastndcg.common.threads import check_threads
-from fastndcg.errors import FastndcgError, InputError, InputTypeError, check_choice, check_system
+from fastndcg.errors import (
+    FastndcgError,
+    InputError,
+    InputTypeError,
+    check_choice,
+    check_system,
+    known_arguments,
+)
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.signatures import fields_of, hashes_of_ids
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 TESTS = ("t", "randomisation")
 
 
+@known_arguments
 def compare(
     systems: Any = None,
     second: Any = None,

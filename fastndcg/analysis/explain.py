@@ -25,7 +25,15 @@ from fastndcg.common.table import (
     terminal_width,
     wrapped,
 )
-from fastndcg.errors import InputError, InputTypeError, MeasureError, about, count_of, visible
+from fastndcg.errors import (
+    InputError,
+    InputTypeError,
+    MeasureError,
+    about,
+    count_of,
+    known_arguments,
+    visible,
+)
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -63,7 +71,8 @@ def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: objec
 def explain(
     qrels: Judgments, run: Judgments, measure: MeasureLike, query: object
 ) -> Explanation | Explanations: ...
-def explain(  # type: ignore[misc]  # the measure is the second argument or the third
+@known_arguments  # type: ignore[misc]  # the measure is the second argument or the third
+def explain(
     rankings: Any = None, run: Any = None, measure: Any = None, query: Any = None, *, qrels: Any = None
 ) -> Explanation | Explanations:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, read_only
-from fastndcg.errors import InputError, InputTypeError, MeasureError, about, warn
+from fastndcg.errors import InputError, InputTypeError, MeasureError, about, known_arguments, warn
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -97,7 +97,8 @@ def evaluate(
 ) -> Scores: ...
 
 
-@with_roles  # type: ignore[misc]  # measures are the second argument or the third
+@known_arguments  # type: ignore[misc]  # measures are the second argument or the third
+@with_roles
 def evaluate(
     rankings: Any = None,
     run: Any = None,
@@ -289,6 +290,7 @@ def scoring_by(
     )
 
 
+@known_arguments
 def ndcg(
     relevance: npt.ArrayLike,
     scores: npt.ArrayLike,

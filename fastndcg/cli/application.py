@@ -25,7 +25,7 @@ from fastndcg.cli import COMMANDS
 from fastndcg.cli.exit_codes import FAILED, USAGE
 from fastndcg.cli.output import end, note, write
 from fastndcg.common.removed import advice
-from fastndcg.errors import FastndcgError, FastndcgWarning
+from fastndcg.errors import SYNONYMS, FastndcgError, FastndcgWarning
 
 # typer has errors of click, or its own copies of them, and names only this one
 UsageError: type[Any] = typer.BadParameter.__base__  # type: ignore[assignment]
@@ -123,12 +123,35 @@ class Command(TyperCommand):
 
 
 # parameters of measures that people give as options, and how they are written
-_OF_MEASURES = dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@10") | {
+_OF_MEASURES = {
+    "--cutoff": "nDCG@10",
     "--gain": "nDCG(gain='exp2')@10",
     "--discount": "nDCG(discount='zipf')@10",
     "--ties": "nDCG(ties='input')@10",
     "--ideal": "nDCG(ideal='scored')@10",
 }
+
+
+def _instead(error: Any, params: list[Any]) -> str:
+    """What an option that does not exist is called, as an end of the error or as its possible options: one
+    that means the same comes before the nearest spelling.
+    """
+    if not hasattr(error, "possibilities"):
+        return ""
+    given, of_command = error.option_name, [name for each in params for name in each.opts]
+    asked = [
+        given,
+        *("--" + name.replace("_", "-") for name in SYNONYMS.get(given.lstrip("-").replace("-", "_"), ())),
+    ]
+    if found := [name for name in asked if name in of_command]:
+        error.possibilities = found
+        return ""
+    measure = next((_OF_MEASURES[name] for name in asked if name in _OF_MEASURES), None)
+    if len(asked) > 1 or measure:
+        error.possibilities = None
+    return (
+        f'; it belongs to the measure: write -m "{measure}"' if measure and "--measure" in of_command else ""
+    )
 
 
 class Commands(TyperGroup):
@@ -175,8 +198,7 @@ class Commands(TyperGroup):
         except FastndcgError as error:
             end(USAGE if isinstance(error, RefusedError) else FAILED, in_words(error))
         except UsageError as error:
-            measure = _OF_MEASURES.get(getattr(error, "option_name", None) or "")
-            hint = f'; it belongs to the measure: write -m "{measure}"' if measure else ""
+            hint = _instead(error, (error.ctx or ctx).command.params)
             said, path = " ".join(error.format_message().split()), (error.ctx or ctx).command_path
             end(USAGE, f"{said}{hint} (see `{path} -h`)")
         except KeyboardInterrupt:

@@ -168,7 +168,9 @@ def _read_table(name: str, value: Any, words: Iterable[str], expected: str) -> s
 
 def grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
     if not isinstance(value, Mapping) or not value:
-        _refuse(name, value, "a mapping grade -> gain with at least one grade")
+        _refuse(
+            name, value, "a mapping grade -> gain with at least one grade", " Words and functions are gain=."
+        )
     pairs = {_finite(name, grade): _finite(name, gain) for grade, gain in value.items()}
     return GradeGains(tuple(sorted(pairs.items())), overrides)
 

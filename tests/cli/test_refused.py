@@ -89,6 +89,14 @@ REFUSED = [
     # options and arguments
     (2, "score", "nothing to score. Give PATH, or --qrels and --run."),
     (2, "score p.parquet --nonsense", "No such option"),
+    *((2, f"{command} {option} x", f"No such option: {option} (Possible options: {name}) (see") for command, option, name in [
+        ("score p.parquet", "--metric", "--measure"), ("score p.parquet", "--ci", "--confidence"), (PAIR, "--alpha", "--confidence"),
+        (PAIR, "--equivalence", "--margin, --no-worse-than"), ("score p.parquet", "--n-jobs", "--threads"), ("report p.parquet", "--slices", "--by"),
+        ("check p.parquet", "--k", "--at"), ("conventions", "--topk", "--cutoff"), (PAIR, "--reference", "--baseline"),
+    ]),
+    (2, "explain p.parquet --ci 0.9", "No such option: --ci (see"),
+    (2, "score p.parquet --gains exp2", """No such option: --gains; it belongs to the measure: write -m "nDCG(gain='exp2')@10" (see"""),
+    (2, "score p.parquet --discount zipf", """No such option: --discount; it belongs to the measure: write -m "nDCG(discount='zipf')@10" (see"""),
     (2, "score p.parquet --format", "Option '--format' requires an argument"),
     (2, "score p.parquet --format maarkdown", "'maarkdown' is not one of 'table', 'json', 'csv', 'markdown'"),
     (2, "trec_eval q", "Missing argument 'RUN...'. (see `fastndcg trec_eval -h`)"),
