@@ -141,7 +141,7 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
 def _from_long(
     table: pa.Table, columns: Columns, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64
 ) -> Read:
-    blame = Blame(query_ids=ids, numbers=numbers, names=columns.labels)
+    blame = Blame(query_ids=ids, numbers=numbers, names=columns.labels, ranks=columns.ranks)
     relevance, graded = grades_in(columns, plain(table[columns.relevance]), blame)
     scores = scores_in(columns, plain(table[columns.score]), blame)
     more = _of_documents(columns, lambda name: plain(table[name]), graded, len(table), blame)
@@ -350,7 +350,7 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
     query_ids = _queries_of_lists(table, columns, numbers)
     of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
     offsets, grades = _split_lists(columns.relevance, table[columns.relevance], of_rows)
-    blame = of_rows._replace(offsets=offsets, in_lists=True, names=columns.labels)
+    blame = of_rows._replace(offsets=offsets, in_lists=True, names=columns.labels, ranks=columns.ranks)
 
     def values_of(name: str) -> pa.ChunkedArray:
         own_offsets, values = _split_lists(name, table[name], of_rows)

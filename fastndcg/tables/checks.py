@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     from fastndcg.typing import NaN, Unjudged
 
 UNJUDGED = f". Drop those rows{OR_UNJUDGED}."
-OR_LAST = '. Drop those rows or pass nan="last".'
+
+
+def or_last(ranks: str | None) -> str:
+    """What to do about scores that are NaN, where there may be a column of ranks, too."""
+    others = "" if ranks is None else f', or name the ranks of this data, as in rank="{ranks}"'
+    return f'. Drop those rows{" or" if ranks is None else ","} pass nan="last"{others}.'
+
 
 _TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
@@ -288,7 +294,7 @@ def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
         return read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
     raise InputError(
         f"{blame.names[1]} has {count_of(int(missing.sum()), 'NaN value')}"
-        f"{blame.at(blame.first(missing), first=True)}{OR_LAST}"
+        f"{blame.at(blame.first(missing), first=True)}{or_last(blame.ranks)}"
     )
 
 

@@ -33,6 +33,7 @@ class Blame(NamedTuple):
     in_lists: bool = False  # documents are called by their positions in lists, of which each query has one
     positions: Int64 | None = None  # in lists with gaps
     unit: str = "row"  # what `numbers` are of
+    ranks: str | None = None  # the column of ranks beside that of scores
 
     def at(self, row: int, *, first: bool = False) -> str:
         """Where a document is, to end a clause with; `first` says that it is the first of several."""

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
@@ -147,6 +147,7 @@ class Columns(Roles):
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     named: bool = True  # whether the caller named the grades or scores
+    ranks: str | None = field(default=None, compare=False)  # a column of ranks that is not used
 
     @property
     def are_ids(self) -> bool:
@@ -316,7 +317,17 @@ def find_columns(
             "rename the other"
         )
     options: dict[str, Any] = {name: getattr(roles, name) for name in (*_OPTIONS, *_ID_LISTS)}
-    return Columns(query, relevance, score, kept, **optional, **options, keys=keys, named=is_named)
+    return Columns(
+        query,
+        relevance,
+        score,
+        kept,
+        **optional,
+        **options,
+        keys=keys,
+        named=is_named,
+        ranks=other_ranks(names, score),
+    )
 
 
 _ID_LISTS = "relevant_ids", "retrieved_ids"
@@ -374,6 +385,16 @@ def find_order(
     if rank is None:
         return roles, find_column(names, "score", roles.score, second_choice=second_choice)
     return replace(roles, rank=rank, ascending=True), check_column(every or names, "rank", rank)
+
+
+def other_ranks(names: Sequence[str], score: str) -> str | None:
+    """The column of ranks beside that of scores, if one has a usual name.
+
+    >>> other_ranks(["qid", "score", "rank"], "score")
+    'rank'
+    """
+    fit = [name for name in fitting(names, "rank") if name != score]
+    return fit[0] if len(fit) == 1 else None
 
 
 def find_column(

@@ -40,6 +40,7 @@ from fastndcg.tables.roles import (
     fitting,
     named_columns,
     normalised,
+    other_ranks,
 )
 from fastndcg.tables.sides import Role, Side, naming, side_of, with_values
 from fastndcg.tables.values import column_name, integers_if_written_so, nulls_in, numbers_in
@@ -60,6 +61,7 @@ class Found(NamedTuple):
     kept: list[str]  # of judgments
     roles: Roles
     is_table: bool = True  # the caller knows these names
+    ranks: str | None = None  # a column of ranks that is not used
 
     @property
     def names(self) -> list[str]:
@@ -315,7 +317,9 @@ def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, int
             roles, value = find_order(present, roles)
         query, doc_id = (find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id"))
         intent = find_column(present, "intent", roles.intents) if intents else None
-        return Found(query, doc_id, value, intent, [each for each in kept if each != query], roles)
+        ranks = other_ranks(present, value or "") if role == "score" else None
+        own = [each for each in kept if each != query]
+        return Found(query, doc_id, value, intent, own, roles, ranks=ranks)
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
 
@@ -368,7 +372,7 @@ def side_of_table(
         if found.is_table:
             label = column_name(found.value or "")
             blame = blame._replace(names=(label, label))
-            of_queries = {"query_name": found.query, "column": found.value or ""}
+            of_queries = {"query_name": found.query, "column": found.value or "", "ranks": found.ranks}
         if found.kept:
             of_queries |= _of_queries(table, found, numbers, is_text=is_text)
         side = side._replace(is_ordered=found.is_ordered, **of_queries)

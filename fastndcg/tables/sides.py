@@ -11,6 +11,7 @@ import pyarrow as pa
 from fastndcg.common.arrays import JOINED, Array, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, combine, decode, is_binary, places_of
 from fastndcg.errors import FastndcgError, InputError, InputTypeError
+from fastndcg.tables.checks import or_last
 from fastndcg.tables.grouping import group_rows
 from fastndcg.tables.intents import IntentGrades
 from fastndcg.tables.locations import shown
@@ -40,6 +41,7 @@ class Side(NamedTuple):
     kept: pa.Table | None = None  # columns of `queries`
     weight: Array | None = None
     column: str = ""  # of the values, in a table
+    ranks: str | None = None  # the column of ranks beside that of scores
     is_ordered: bool = False  # the values were ranks, or scores of which the lowest is the best
 
 
@@ -142,7 +144,7 @@ def check_values(side: Side, what: Literal["grade", "score"]) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"{side.place(row)}: {what} {side.values[row]} of {name_of(side, row)}; {bad.sum():,} in all. "
-            f"""Drop those rows{' or pass nan="last"' if what == "score" else ""}."""
+            f"{or_last(side.ranks)[2:] if what == 'score' else 'Drop those rows.'}"
         )
 
 

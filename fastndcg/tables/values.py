@@ -25,7 +25,7 @@ from fastndcg.common.arrow_types import (
     with_long_offsets,
 )
 from fastndcg.errors import InputError, InputTypeError, count_of, suggest
-from fastndcg.tables.checks import OR_LAST, UNJUDGED
+from fastndcg.tables.checks import UNJUDGED, or_last
 from fastndcg.tables.locations import Blame, shown
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64
 _SHOWN_WORDS = 12  # that a message lists
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
 WORDS = ', or say the grade of each word, as in grades={"perfect": 2, "fair": 1, "bad": 0}'
-_STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 
 def column_name(name: str) -> str:
@@ -54,7 +53,8 @@ def numbers_in(label: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
     if column.null_count:
-        raise nulls_in(label, column, blame, _STEPS.get(wanted, ". Drop those rows or fill them."))
+        steps = {"grades": UNJUDGED, "scores": or_last(blame.ranks)}
+        raise nulls_in(label, column, blame, steps.get(wanted, ". Drop those rows or fill them."))
     if pa.types.is_decimal(kind):
         return _undecimal(label, column, wanted, blame)
     if not (is_number(kind) or pa.types.is_boolean(kind)):

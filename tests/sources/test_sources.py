@@ -604,6 +604,25 @@ def test_run_end_encoded_ids_of_lists(values):
         Rankings.from_arrow(pa.table({"qid": ids} | columns))
 
 
+@pytest.mark.parametrize("missing", [float("nan"), None])
+@pytest.mark.parametrize("form", ["rows", "lists", "run"])
+def test_nan_scores_beside_a_column_of_ranks_name_it(form, missing):
+    order = {"score": pa.array([0.5, missing], pa.float64()), "Rank": [2, 1]}
+    long = {"qid": ["a", "a"], "docid": ["x", "y"], "label": [0, 1]}
+    qrels, run = pa.table(long), pa.table({"qid": long["qid"], "docid": long["docid"]} | order)
+    data = {"rows": [pa.table(long | order)], "run": [qrels, run]}
+    lists = {"label": long["label"]} | {name: pa.array(each).to_pylist() for name, each in order.items()}
+    data["lists"] = [pa.table({name: [values] for name, values in lists.items()})]
+    with pytest.raises(
+        InputError, match=r'pass nan="last", or name the ranks of this data, as in rank="Rank"'
+    ):
+        evaluate(*data[form], "RR")
+    assert evaluate(*data[form], "RR", rank="Rank").mean() == {"RR": 1.0}
+    without = [table.drop_columns("Rank") if "Rank" in table.column_names else table for table in data[form]]
+    with pytest.raises(InputError, match=r'Drop those rows or pass nan="last"\.$'):
+        evaluate(*without, "RR")
+
+
 def test_types_of_columns_that_nobody_uses_are_not_looked_at():
     polars = pytest.importorskip("polars")
     data = {"qid": [1, 1], "label": [1, 0], "score": [0.1, 0.5]}
