@@ -138,7 +138,7 @@ def scores_in(roles: Roles, column: pa.ChunkedArray, blame: Blame, nan: NaN | No
         scores = numbers_in(label, column, "scores", blame)
     else:
         scores = with_nulls_as_nan(label, column, lambda present: numbers_in(label, present, "scores", blame))
-    if roles.rank is not None:
+    if roles.rank is not None and roles.ascending:  # of a column, and not of lists that stand best first
         with np.errstate(invalid="ignore", over="ignore"):
             is_none = (scores < 0) | ((2 * scores % 1 != 0) & ~np.isnan(scores))
         if is_none.any():
