@@ -149,7 +149,7 @@ def columns_of_queries(
 
     `queries` are ids, each with a dict of its documents, with a list or a set of them, or with pairs.
     """
-    ids, sizes, has_lists = list[Any](), list[int](), False
+    ids, sizes, has_lists, has_values = list[Any](), list[int](), False, False
     columns: list[list[Any]] = [[] for _ in range(2 + intents)]  # documents, values, intents
     parts: list[list[pa.Array]] = []
     for query, documents in queries:
@@ -163,6 +163,8 @@ def columns_of_queries(
             if values is None:
                 has_lists, n = True, len(listed)
                 values = [1] * n if role == "relevance" else list(range(n, 0, -1))
+            elif listed:
+                has_values = True
             columns[0] += listed
             columns[1] += values
         ids.append(query)
@@ -175,7 +177,7 @@ def columns_of_queries(
     if has_lists and role == "score":
         if roles.ascending:
             raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
-        roles = replace(roles, rank="rank")
+        roles = roles if has_values else replace(roles, rank="rank")
     offsets = offsets_from(sizes)
     flat = (_end_to_end(name, of, each) for of, each in zip(_COLUMNS, zip(*parts, strict=True), strict=False))
     lists = (pa.LargeListArray.from_arrays(offsets, each) for each in flat)

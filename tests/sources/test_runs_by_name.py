@@ -65,7 +65,12 @@ def test_paths_and_lazy_frames_are_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "run",
     [
-        {"q1": [("x", 0.9), ("b", 0.5)], "q2": np.array(["c"])},
+        {"q1": [("x", 0.9), ("b", 0.5)], "q2": []},
+        {"q1": np.array(["x", "b"]), "q2": np.array(["c"])},
+        {
+            "q1": {"x": 0.9, "b": 0.5},
+            "q2": ["c"],
+        },  # scores of one query are no ranks, though others are lists
         {
             "q1": [
                 {"query_id": "q1", "doc_id": "x", "score": 0.9},
