@@ -16,7 +16,7 @@ from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
 from fastndcg.sources.open_file import Format, instead
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.text_lines import fields_of, is_ranked
+from fastndcg.sources.text_lines import QRELS, RUN, THREE_FIELDS, fields_of, first_row, is_row
 from fastndcg.tables.roles import USUAL_NAMES, fitting
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
         if re.match(found.begins, start):
             return NESTED if found is JSON and _is_nested(text) else found
     is_text, lines = bool(text) and b"\0" not in start, re.split(rb"[\r\n]+", text)
-    # the first line that is neither empty nor a comment
-    line = next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
+    line = first_row(
+        lines, *((QRELS, RUN) if has_rank is None else (RUN, THREE_FIELDS) if has_rank else (QRELS,))
+    )
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
     if named is not None:
@@ -78,9 +79,7 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
         )
     if _LETOR_LINE.match(line):
         return LETOR
-    is_trec = any(
-        len(fields_of(line)) == 4 + 2 * run and not _is_header(line, bool(run), is_csv=True) for run in (0, 1)
-    )
+    is_trec = any(len(fields_of(line, form)) == form.fields and is_row(line, form) for form in (QRELS, RUN))
     return TREC if is_trec else CSV
 
 
@@ -149,16 +148,12 @@ def _is_nested(text: bytes) -> bool:
 
 def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
     """Whether a line is a header. Files named .tsv are often TREC files, which have no header."""
-    fields = fields_of(line)
-    if has_rank and is_ranked(fields):
+    form = RUN if has_rank else QRELS
+    if is_row(line, form) or (has_rank and is_row(line, THREE_FIELDS)):
         return False
-    try:
-        float(fields[4 if has_rank else 3])
-    except (IndexError, ValueError):
-        return is_csv or (
-            bool(re.search(rb"[,;\t]", line)) and not any(map(is_number, re.split(rb"[,;\t]", line)))
-        )
-    return is_csv and (len(fields) < 6 if has_rank else len(fields) != 4)
+    parts = re.split(rb"[,;\t]", line)
+    numbers = [*parts, *fields_of(line, form)[form.value : form.value + 1]]
+    return is_csv or (len(parts) > 1 and not any(map(is_number, numbers)))
 
 
 def format_of_name(path: Any) -> Format | None:

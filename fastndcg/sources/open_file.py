@@ -21,13 +21,15 @@ from fastndcg.errors import FastndcgError, InputTypeError, SourceError
 from fastndcg.tables.values import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fastndcg.typing import Path as PathLike
 
 _ENDINGS = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
 _NONE = b"(?!)"  # matches nothing
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+# of texts that are no UTF-8; the first that fits counts
+_MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -105,12 +107,17 @@ class File(NamedTuple):
         return pa.OSFile(self.path) if self.is_local else self.filesystem.open_input_file(self.path)
 
     def unpack(self) -> tuple[pa.NativeFile, pa.NativeFile | None]:
-        """A stream of the unpacked bytes; and the packed file, if it is one."""
-        file = self.open()
+        """A stream of the unpacked bytes, text in UTF-8; and the file, if its own bytes are others."""
+        file = stream = self.open()
         start = file.read(4)
         file.seek(0)
-        codec = next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
-        return (file, None) if codec is None else (pa.CompressedInputStream(file, codec), file)
+        if (codec := _first_of(_PACKED, start)) is not None:
+            with pa.CompressedInputStream(self.open(), codec) as begun:
+                start = begun.read(4)
+            stream = pa.CompressedInputStream(file, codec)
+        if (encoding := _first_of(_MARKS, start)) is not None:
+            stream = pa.transcoding_input_stream(stream, encoding, "utf-8")
+        return stream, None if stream is file else file
 
     def open_unpacking(self) -> pa.NativeFile:
         return self.unpack()[0]
@@ -168,6 +175,10 @@ class File(NamedTuple):
                 f"{self.path} was replaced or written to while it was read; "
                 "read it again once it is complete, and write a new version under another name."
             )
+
+
+def _first_of(known: Mapping[bytes, str], start: bytes) -> str | None:
+    return next((name for magic, name in known.items() if start.startswith(magic)), None)
 
 
 class MemoryFile(str):  # noqa: SLOT000 - what is read is kept
@@ -237,7 +248,7 @@ def unpacked(path: str) -> Iterator[pa.NativeFile]:
             yield stream
         except pa.ArrowInvalid:  # of what is read in it
             raise
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, UnicodeError, pa.ArrowException) as error:
             raise unreadable(path, error, "text") from None
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of
 from fastndcg.common.threads import processors
-from fastndcg.errors import SourceError
+from fastndcg.errors import SourceError, count_of, warn
 from fastndcg.sources.open_file import open_unpacking, path_of, tell_of_bytes, unreadable
 from fastndcg.sources.prefetch import decoded_ahead
 
@@ -33,6 +33,7 @@ _BLANK, _NEWLINE = 32, 10
 _SLICE = 1 << 17  # bytes that are looked at together: NumPy's memory for more is new each time
 _MARK = b"\xef\xbb\xbf"
 _BLANKS = bytes.maketrans(bytes(range(_BLANK)), b" " * _BLANK)
+_ALL_BLANKS = bytes(range(_BLANK + 1))
 _LETOR = re.compile(  # a line without a row on it; or its label, and its qid
     rb"[\x00-\x09\x0b-\x20]*(?:[\n#]|([^\x00-\x20]+)[\x00-\x09\x0b-\x20]*(?:qid:([^\x00-\x20]*))?)"
 )
@@ -52,7 +53,7 @@ class Form(NamedTuple):
 QRELS = Form("a line of a TREC qrels file: query iteration doc grade", 4, 2, 3)
 INTENTS = QRELS._replace(intents=(1,))
 RUN = Form("a line of a TREC run: query Q0 doc rank score tag", 6, 2, 4, is_open=True)
-RANKED = Form("a line of an MS MARCO run: query doc rank", 3, 1, 2)
+THREE_FIELDS = Form("a line of an MS MARCO run: query doc rank; or of query doc score", 3, 1, 2)
 LETOR_LINE = "label qid:query feature:value ..."
 # bytes of a block, which stays in the second-level cache with what is made of it, and of the longest line
 _BLOCK, _LONGEST = 1 << 20, 1 << 29
@@ -96,14 +97,15 @@ def read_lines(
     path: PathLike,
     form: Form | None,
     *,
-    or_ranked: bool = False,
+    or_three: bool = False,
     threads: int | None = None,
     size: int = _BLOCK,
     longest: int = _LONGEST,
 ) -> Lines:
     """Columns of all lines of a plain, gzip, bzip2 or Zstandard file; `form` is None for LETOR.
 
-    `or_ranked`: where the first line is one of an MS MARCO run, all are read so.
+    `or_three`: where the first line has three fields, the last a number, all are read so. Warns of query ids
+    that begin with #, which may have been meant as comments.
 
     Raises `SourceError` for a file that cannot be read, or a malformed line, with its number and text.
     """
@@ -117,8 +119,9 @@ def read_lines(
                 yield parsed(block)
                 continue
             first = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
-            if or_ranked and is_ranked(_first_fields(BytesIO(first))):
-                form = RANKED
+            if or_three and form is not None:
+                line = first_row(BytesIO(first), form, THREE_FIELDS)
+                form = THREE_FIELDS if is_row(line, THREE_FIELDS) else form
             yield parsed(first)
 
     def parsed(block: bytes) -> Generator[tuple[Block, bytes], None, None]:
@@ -142,9 +145,25 @@ def read_lines(
         raise SourceError(
             f"{path} has a line of more than {error} bytes; is it a text file? Expected {wanted}"
         ) from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         raise unreadable(path, error, "text") from None
-    return _join(form, blocks, last)
+    joined = _join(form, blocks, last)
+    if form is not None:
+        _warn_of_hashes(path, joined.queries)
+    return joined
+
+
+def _warn_of_hashes(path: str, queries: pa.Array) -> None:
+    import pyarrow.compute as pc
+
+    begun = queries.filter(pc.starts_with(queries, "#"))
+    if len(begun):
+        first = shown(begun[0].cast(pa.large_binary()).as_py())
+        warn(
+            f"{path}: lines that begin with # have the form of data, and count: "
+            f'{count_of(len(begun), "query")}, as "{first}". If they are comments, write a blank after the '
+            "#, or remove them."
+        )
 
 
 def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[bytes]:
@@ -178,6 +197,7 @@ def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
     queries = runs.dictionary
     if pa.types.is_large_string(queries.type):
         queries = queries.cast(pa.string())
+    of_last = first_row(reversed(last.split(b"\n")), *([] if form is None else [form]))
     return Lines(
         np.repeat(array_of(runs.indices), np.concatenate(lengths or none)),
         queries,
@@ -185,7 +205,7 @@ def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
         np.concatenate([block.values for block in blocks] or [np.empty(0)]),
         column("intents"),
         np.concatenate(skipped or none),
-        [field.decode("utf-8", "backslashreplace") for field in _first_fields(reversed(last.split(b"\n")))],
+        [field.decode("utf-8", "backslashreplace") for field in fields_of(of_last, form)],
         form,
     )
 
@@ -233,7 +253,7 @@ def _by_arrow(form: Form, block: bytes) -> Block | None:
     columns = [table[name].combine_chunks() for name in table.column_names]
     query, doc, value, *names = columns
     runs = _runs_of(query)
-    if len(table) != rows or pc.any(pc.starts_with(runs[0], "#")).as_py():
+    if len(table) != rows or pc.any(pc.equal(runs[0], b"#")).as_py():  # of a comment
         return None
     intents = pc.binary_join_element_wise(*names, pa.scalar(b" ", pa.large_binary())) if names else doc[:0]
     return Block(*runs, doc, array_of(value), intents, np.empty(0, np.int64))
@@ -278,7 +298,9 @@ def _by_python(form: Form, block: bytes) -> Block:
     skipped: list[int] = []
     for at, line in enumerate(block.split(b"\n")[:-1]):
         found = line.translate(_BLANKS).split()
-        if not found or found[0].startswith(b"#"):
+        if len(found) > form.fields:  # some have blanks
+            found = fields_of(line, form)
+        if not found or (found[0].startswith(b"#") and is_comment(line, form)):
             skipped.append(len(docs))
             continue
         if len(found) < form.fields or (len(found) > form.fields and not form.is_open):
@@ -324,9 +346,7 @@ def _block(
         values = np.empty(len(numbers))
         for row, number in enumerate(numbers):
             try:
-                if b"_" in number:  # which Python takes for a number
-                    raise ValueError
-                values[row] = float(number)
+                values[row] = _number(number)
             except ValueError:
                 line = line_of(before, row) - 1
                 reason = f'"{shown(number)}" is not a number'
@@ -342,29 +362,53 @@ def as_text(ids: pa.Array) -> pa.Array:
         return ids
 
 
-def fields_of(line: bytes) -> list[bytes]:
-    r"""Fields of a line as the kernels see them: whatever is not blank, and no byte above a blank is one.
+def fields_of(line: bytes, form: Form | None = None) -> list[bytes]:
+    r"""Fields of a line: between its tabs, if it has those of the form, so that ids with blanks stay whole;
+    otherwise whatever is not blank, and no byte above a blank is one.
 
     Python's own `split` takes control bytes for a part of a field, and in text a no-break space for a blank.
 
     >>> fields_of(b"301\x01Q0 caf\xc2\xa0e\r")
     [b'301', b'Q0', b'caf\xc2\xa0e']
+    >>> fields_of(b"301\t0\tNew York\t1", QRELS)
+    [b'301', b'0', b'New York', b'1']
     """
-    return re.findall(rb"[^\x00-\x20]+", line)
+    found = line.translate(_BLANKS).split()
+    if form is None or len(found) <= form.fields or line.count(b"\t") < form.fields - 1:
+        return found
+    between = [field.strip(_ALL_BLANKS) for field in line.strip(_ALL_BLANKS).split(b"\t")]
+    return between if all(between) and (form.is_open or len(between) == form.fields) else found
+
+
+def is_row(line: bytes, form: Form) -> bool:
+    """Whether a line has the form: as many fields, and a number where one is expected."""
+    fields = fields_of(line, form)
+    try:
+        _number(fields[form.value])
+    except (IndexError, ValueError):
+        return False
+    return len(fields) == form.fields or (form.is_open and len(fields) > form.fields)
+
+
+def is_comment(line: bytes, *forms: Form) -> bool:
+    """Whether a line begins with #, and is no row of these forms with such a query id, as hashtags are."""
+    text = line.strip(_ALL_BLANKS)
+    is_hashtag = bool(text[1:2].strip(_ALL_BLANKS)) and any(is_row(text, form) for form in forms)
+    return text.startswith(b"#") and not is_hashtag
+
+
+def first_row(lines: Iterable[bytes], *forms: Form) -> bytes:
+    """The first line that is neither empty nor a comment in files of these forms."""
+    return next((line for line in lines if fields_of(line) and not is_comment(line, *forms)), b"")
+
+
+def _number(field: bytes) -> float:
+    if b"_" in field:  # which Python takes for a number
+        raise ValueError
+    return float(field)
 
 
 def shown(text: bytes) -> str:
     """Bytes of a file as a message has them: in one line, without what a terminal would obey or not show."""
     signs = text.decode("utf-8", "backslashreplace")
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
-
-
-def _first_fields(lines: Iterable[bytes]) -> list[bytes]:
-    """Fields of the first line that is neither empty nor a comment."""
-    found = map(fields_of, lines)
-    return next((fields for fields in found if fields and not fields[0].startswith(b"#")), [])
-
-
-def is_ranked(fields: list[bytes]) -> bool:
-    """Whether these are the fields of a line of an MS MARCO run."""
-    return len(fields) == 3 and fields[2].isdigit()

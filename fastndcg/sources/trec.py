@@ -37,7 +37,7 @@ from fastndcg.sources.csv import CSV
 from fastndcg.sources.dataset import TextTypes
 from fastndcg.sources.formats import NESTED, TREC, find_tables
 from fastndcg.sources.open_file import path_of, read_each_once, read_once, report_progress, unpacked
-from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
+from fastndcg.sources.text_lines import INTENTS, QRELS, RUN, THREE_FIELDS, Lines, read_lines
 from fastndcg.tables.joins import check_options
 from fastndcg.tables.locations import Blame
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 _BLANK = re.compile(r"\s*")
 _LOOKED_AT = 100  # queries of a dict that are looked at to tell one run from several
+_TIMES = 1e7, 4e15  # grades that all lie between are times: days as in 20261128, seconds to microseconds
 WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
 
 
@@ -82,9 +83,11 @@ def read_trec(
     Parameters
     ----------
     qrels, run : paths
-        Plain, gzip, bzip2 or Zstandard files, or URIs. Fields are separated by blanks or tabs. Empty lines
-        and lines that begin with # are ignored. An MS MARCO run has three fields: query, document and rank,
-        the lowest of which is the best.
+        Plain, gzip, bzip2 or Zstandard files, or URIs. Fields are separated by blanks or tabs. A line
+        with as many tabs as its form has is split only at them, so that ids may have blanks. Empty lines and
+        comments are ignored: lines that begin with #, unless they have the form of data; then they count, and
+        a warning says so. A run may have three fields: query, document, and rank as MS MARCO has it, or
+        score. They are ranks if each query has 1, 2, ..., and refused where they could be both.
     missing : "zero" or "skip"
         "zero": every query of the qrels counts; a query that the run lacks has an empty ranking (`trec_eval
         -c`, ir_measures). "skip": only queries in both files count. Queries that the qrels lack never count.
@@ -383,13 +386,13 @@ def file_side(
 def text_side(
     path: PathLike, role: Role, threads: int | None, roles: Roles | None = None, *, intents: bool = False
 ) -> Side:
-    """Judgments or a run of a TREC file, or, with `roles`, a run of MS MARCO: the lowest rank is the best."""
+    """Judgments or a run of a TREC file, or, with `roles`, a run of three fields, of ranks or of scores."""
     form = RUN if role == "score" else INTENTS if intents else QRELS
     name = path_of(path, "run" if role == "score" else "qrels")
     if roles is not None:
         of = "a run" if role == "score" else "a qrels file"
         refuse_columns(name, role, roles, f"{of} whose fields have no names")
-    lines = read_lines(name, form, or_ranked=roles is not None and role == "score", threads=threads)
+    lines = read_lines(name, form, or_three=roles is not None and role == "score", threads=threads)
     values = lines.values
     if not len(values):
         what = "documents" if role == "score" else "judgments"
@@ -399,14 +402,15 @@ def text_side(
         return f"{name}, line {lines.line_of(row)}"
 
     roles = roles or Roles()
-    if lines.form is RANKED:
-        with np.errstate(invalid="ignore"):
-            is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
-        if not is_rank.all():
-            row = int(np.argmin(is_rank))
-            found = f"{place(row)}: the rank is {values[row]:g}"
-            raise SourceError(f"{found}; expected a whole number, 1 for the best: {RANKED.wanted}")
-        roles = replace(roles, ascending=True)
+    if lines.form is THREE_FIELDS and not roles.ascending:
+        roles = replace(roles, ascending=_are_ranks(name, lines))
+    if role == "relevance" and ((values >= _TIMES[0]) & (values < _TIMES[1])).all():
+        raise SourceError(
+            f"{place(0)}: the grade is {values[0]:.0f}, and all grades of the file are times. In a line of "
+            "TREC judgments, query iteration doc grade, the second field is no document, and the grade is a "
+            "small whole number. For ratings, write a first line of names, user_id item_id rating timestamp, "
+            "and tabs between, there and in all lines."
+        )
     tag = "".join(lines.last[5:6]) if role == "score" else ""
     values = values if role == "score" else whole(values)
     side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, tag)
@@ -414,6 +418,39 @@ def text_side(
     blame = Blame(numbers=lines.line_of, unit="line")
     with naming(name):
         return with_values(side, role, roles, column_of(values), blame, lines.intents if intents else None)
+
+
+def _are_ranks(name: str, lines: Lines) -> bool:
+    """Whether the numbers of a run of three fields are ranks: each query has 1, 2, ... in any order.
+
+    Raises `SourceError` for what could be ranks or scores: 1, 2, ... that fall with the rows of every query,
+    as scores do, and other whole numbers that rise with them, as ranks do.
+    """
+    values = in_rows = lines.values
+    codes = lines.query_codes
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, in_rows = codes[order], values[order]
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+    places = np.arange(1, len(codes) + 1) - np.repeat(starts, np.diff(starts, append=len(codes)))
+    if np.array_equal(in_rows, places):
+        return True
+    with np.errstate(invalid="ignore"):
+        if not (values == np.floor(values)).all() or np.isinf(values).any():
+            return False
+    steps = np.diff(in_rows)[places[1:] > 1]
+    are_places = np.array_equal(values[np.lexsort((values, lines.query_codes))], places)
+    falls, rises = bool((steps < 0).all()), bool((steps >= 0).all())
+    if steps.any() and (falls if are_places else rises):
+        how = "1, 2, ... that fall" if are_places else "other numbers than 1, 2, ... that rise"
+        how = f"each query has {how} from line to line"
+        raise SourceError(
+            f"{name} has three fields, query doc and a whole number, which could be a rank, 1 the best, or a "
+            f"score, the highest the best: {how}. If it is a rank, pass ascending=True. If it is a score, "
+            "write a first line of names, query_id doc_id score, and tabs between, there and in all lines; "
+            "or the six fields query Q0 doc rank score tag."
+        )
+    return are_places
 
 
 # ---- JSON, a query at a time ----

@@ -373,7 +373,7 @@ def test_formats_by_first_bytes(name, start, has_rank, expected):
     [
         ("a.bin", b"", "a.bin is empty; expected Parquet, CSV, JSON Lines or Feather"),
         ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*as no format does that is read; expected Parquet, CSV"),
-        ("a.csv", "qid,label,score\n".encode("utf-16"), "a.csv"),
+        ("a.csv", "qid,label,score\n".encode("utf-16-le"), "a.csv"),
         ("a.txt", b"q 0 d 2\n", r"a.txt is a TREC file of judgments or of a run; both are needed"),
         ("a.txt", b"1 qid:3 1:0.5\n", "is a LETOR file, which has grades but no scores"),
         ("a.jsonl", b'{"qid":1,"label":1,"score":1}\n{"qid":1,"label":2}\n', 'column "score" has 1 null'),

@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import json
+import re
+import warnings
 from contextlib import nullcontext
 from urllib.parse import unquote
 
@@ -881,7 +883,7 @@ RANKED = "301\tC\t1\n301\tB\t2\n302\tA\t1\n999\tA\t1\n"
         lambda text: "\ufeff" + text,
         lambda text: "# by rank\n\n" + text.rstrip(),
         lambda text: text.replace("\t", "  "),
-        lambda text: "".join(reversed(text.splitlines(keepends=True))),
+        lambda text: "".join(sorted(text.splitlines(keepends=True), key=lambda line: line[-2])),
     ],
 )
 @pytest.mark.parametrize("name", ["run", "run.tsv"])
@@ -911,9 +913,7 @@ def test_a_long_run_of_ranks_is_that_of_its_scores(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("301\tC\t1\n301\tB\t1.5\n", "line 2: the rank is 1.5; expected a whole number"),
-        ("301\tC\t1\n301\tB\t-1\n", "line 2: the rank is -1; expected a whole number"),
-        ("301\tC\t1\n\n301\tB\tnan\n", "line 3: the rank is nan"),
+        ("301\tC\t1\n\n301\tB\tnan\n", "line 3: score nan"),
         ("301\tC\t1\n301\tB\tfirst\n", "line 2"),
         ("301\tC\t1\n301\tB\n", "expected a line of an MS MARCO run: query doc rank"),
         ("301\tC\t1\n301 Q0 B 2 1.5 me\n", "expected a line of an MS MARCO run: query doc rank"),
@@ -928,6 +928,182 @@ def test_a_wrong_run_of_ranks_is_named(both, text, message):
     for read in (read_trec, read_qrels_run):
         with pytest.raises((SourceError, InputError), match=message):
             read(qrels, run)
+
+
+# ---- lines as people have them ----
+
+SEEDS = range(12)
+WORDS = ["Rome", "(city)", "caf\u00e9", "7", "#1", "a b", "x", "\u00a0", "Q0"]
+
+
+def _table(seed, ids=lambda random, number: f"d{number}"):
+    """Rows of random queries: query, document, grade or score; each query has two scores that are different."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for query in range(int(random.integers(2, 9))):
+        scores = np.append(random.integers(0, 90, int(random.integers(2, 9))), [91, 7])
+        name = ids(random, query)
+        rows += [(name, ids(random, 100 + place), int(score)) for place, score in enumerate(scores)]
+    return rows
+
+
+def _as_dicts(rows):
+    found = {}
+    for query, doc, value in rows:
+        found.setdefault(query, {})[doc] = value
+    return found
+
+
+def _judgments(rows):
+    return {query: {doc: score % 3 for doc, score in docs.items()} for query, docs in _as_dicts(rows).items()}
+
+
+def _values(qrels, run, **options):
+    table = fn.evaluate(qrels, run, ["RR", "nDCG@3"], **options).to_arrow()
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["run", "run.tsv"])
+def test_three_fields_are_ranks_only_where_they_count_from_one(write, seed, name):
+    rows = _table(seed)
+    random, docs = np.random.default_rng(seed), _as_dicts(rows)
+    by_score = sorted(rows, key=lambda row: (row[0], -row[2]))
+
+    def run(rows):
+        return write(name, "".join(f"{query}\t{doc}\t{number}\n" for query, doc, number in rows))
+
+    expected = _values(_judgments(rows), docs)
+    for scores in (rows, by_score, [rows[place] for place in random.permutation(len(rows))]):
+        assert _values(_judgments(rows), run(scores)) == expected
+    fractions = [(query, doc, score / 100) for query, doc, score in rows]
+    assert _values(_judgments(rows), run(fractions)) == expected
+    ranks = [(query, doc, place) for query, docs in docs.items() for place, doc in enumerate(docs, 1)]
+    expected = _values(_judgments(rows), {query: list(found) for query, found in docs.items()})
+    mixed = [ranks[place] for place in np.argsort([number * 5 % 3 for *_, number in ranks], kind="stable")]
+    for lines in (ranks, mixed):
+        assert _values(_judgments(rows), run(lines)) == expected
+    from_zero = [(query, doc, number - 1) for query, doc, number in ranks]
+    for either, what in ((ranks[::-1], r"1, 2, ... that fall"), (from_zero, r"other numbers .* that rise")):
+        with pytest.raises(SourceError, match=what + r".* pass ascending=True.*query_id doc_id score"):
+            fn.evaluate(_judgments(rows), run(either), "RR")
+        assert _values(_judgments(rows), run(either), ascending=True) == expected
+        scored = {
+            query: {doc: -number for doc, number in found.items()}
+            for query, found in _as_dicts(either).items()
+        }
+        assert _values(_judgments(rows), scored) == expected
+        named = write("named", "query_id\tdoc_id\tscore\n" + run(either).read_text())
+        assert _values(_judgments(rows), named) == _values(_judgments(rows), _as_dicts(either))
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fourth_column_of_times_is_no_grade(write, seed):
+    random, rows = np.random.default_rng(seed), _table(seed)
+    low, high = [(978_300_760, 10**9), (978_300_760_000, 10**12), (20_090_101, 20_261_231)][seed % 3]
+    blank = "\t" if seed % 2 else " "
+    text = "".join(
+        blank.join(map(str, (user, item, score % 5 + 1, random.integers(low, high)))) + "\n"
+        for user, item, score in rows
+    )
+    for name in ("ratings", "u.data", "ratings.tsv"):
+        with pytest.raises(
+            SourceError, match=r"line 1: .* times.*query iteration doc grade.*user_id item_id rating"
+        ):
+            fn.evaluate(write(name, text), _as_dicts(rows), "RR")
+    named = "user_id item_id rating timestamp\n" + text
+    ratings = {
+        user: {item: score % 5 + 1 for item, score in items.items()}
+        for user, items in _as_dicts(rows).items()
+    }
+    assert _values(write("named", re.sub("[ \t]", "\t", named)), _as_dicts(rows)) == _values(
+        ratings, _as_dicts(rows)
+    )
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_ids_between_tabs_keep_their_blanks(write, seed, end):
+    def words(random, number):
+        return " ".join([WORDS[place] for place in random.integers(0, len(WORDS), 3)] + [f"n{number}"])
+
+    rows = [(query.lstrip("#"), doc, score) for query, doc, score in _table(seed, words)]
+    scores, judged = _as_dicts(rows), _judgments(rows)
+    expected = _values(judged, scores)
+    qrels = "".join(f"{q}\t0\t{d}\t{g}{end}" for q, docs in judged.items() for d, g in docs.items())
+    six = "".join(f"{q}\tQ0\t{d}\t1\t{s}\tmy run{end}" for q, d, s in rows)
+    three = "".join(f"{q}\t{d}\t{s}{end}" for q, d, s in rows)
+    for kind in ("", ".tsv"):
+        for text in (six, three):
+            assert _values(write("qrels" + kind, qrels), write("run" + kind, text)) == expected
+    read = read_trec(write("qrels", qrels), write("run", six))
+    assert set(read.doc_ids.to_pylist()) == {doc for _, doc, _ in rows}
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("blank", [" ", "\t", "  "])
+def test_query_ids_that_begin_with_a_hash_count(write, seed, blank):
+    rows = _table(seed, lambda random, number: "#" * int(random.integers(0, 2)) + f"t{number}")
+    rows.append(("#always", "d", 1))
+    comments = ["", "# 7 0 a 1\n", "#made today\n", "\n", "# q Q0 d 1 2 t\n"]
+    judged = _judgments(rows)
+    expected = _values(judged, _as_dicts(rows))
+
+    def text(lines):
+        return "".join(
+            comments[place % 5 if seed % 3 else 0] + blank.join(map(str, line)) + "\n"
+            for place, line in enumerate(lines)
+        )
+
+    qrels = write("qrels", text([(q, 0, d, g) for q, docs in judged.items() for d, g in docs.items()]))
+    for run in ([(q, "Q0", d, 1, s, "t") for q, d, s in rows], rows):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert _values(qrels, write("run", text(run))) == expected
+        assert [str(each.message).count("begin with #") for each in told] == [1, 1]  # of each file
+
+
+MARKED = {
+    "utf-16-le": "\ufeff",
+    "utf-16-be": "\ufeff",
+    "utf-32-le": "\ufeff",
+    "utf-32-be": "\ufeff",
+    "utf-8": "\ufeff",
+}
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("encoding", MARKED)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("seed", range(3))
+def test_text_of_any_encoding_is_read_by_its_mark(write, encoding, pack, seed):
+    rows = _table(seed, lambda _, number: f"\u00e9{number}" if number % 2 else f"{number}")
+    judged, scores = _judgments(rows), _as_dicts(rows)
+    expected = _values(judged, scores)
+    table = {
+        "qrels": "".join(f"{q} 0 {d} {g}\n" for q, docs in judged.items() for d, g in docs.items()),
+        "qrels.csv": "query_id,doc_id,relevance\n" + "".join(f"{q},{d},{g}\n" for q, docs in judged.items() for d, g in docs.items()),
+        "qrels.json": json.dumps(judged, ensure_ascii=False),
+        "run": "".join(f"{q} Q0 {d} 1 {s} t\n" for q, d, s in rows),
+        "run.tsv": "".join(f"{q}\t{d}\t{s}\n" for q, d, s in rows),
+        "run.jsonl": "".join(json.dumps({"query_id": q, "doc_id": d, "score": s}, ensure_ascii=False) + "\n" for q, d, s in rows),
+    }  # fmt: skip
+    paths = {
+        name: write(name, pack((MARKED[encoding] + text).encode(encoding))) for name, text in table.items()
+    }
+    for qrels in filter(lambda name: "qrels" in name, paths):
+        for run in filter(lambda name: "run" in name, paths):
+            assert _values(paths[qrels], paths[run]) == expected
+    if encoding == "utf-8":
+        return
+    for name, text in table.items():  # cut within a sign
+        cut = write(name, pack((MARKED[encoding] + text).encode(encoding)[:-1]))
+        with pytest.raises(SourceError, match=rf"{name} cannot be read: .*codec can't decode"):
+            fn.evaluate(*((cut, scores) if "qrels" in name else (judged, cut)), "RR")
 
 
 def test_a_run_that_memory_is_too_small_for_is_an_error_that_says_what_is_possible(both, monkeypatch):
