@@ -61,6 +61,7 @@ class Parameters(TypedDict, total=False):
 NaN = Literal["refuse", "last"]
 Unjudged = Literal["refuse", "null"]
 Missing = Literal["zero", "skip"]
+Duplicates = Literal["refuse", "first"]
 TieOrder = Literal["docid_desc", "docid_asc", "input"]
 
 
@@ -103,6 +104,9 @@ class JoinKeywords(TypedDict, total=False):
     unjudged: Unjudged
     grades: Mapping[Any, float] | float | None
     types: Mapping[str, Any] | None
+    relevant_ids: str | None
+    retrieved_ids: str | None
+    duplicates: Duplicates
 
 
 class RoleKeywords(JoinKeywords, total=False):
@@ -111,8 +115,6 @@ class RoleKeywords(JoinKeywords, total=False):
     is_judged: str | None
     intents: str | None
     propensity: str | None
-    relevant_ids: str | None
-    retrieved_ids: str | None
 
 
 class Columns(TypedDict, total=False):

@@ -327,7 +327,7 @@ class Rankings:
             documents, each of grade 1; or a ranking, best first), of judgments also of sets; tables that
             `from_arrow` accepts; lists of records; ir_measures' Qrel and ScoredDoc tuples; ranx's Qrels and
             Run. `read_qrels_run` reads files. A number in one is the same id as its text in the other.
-        missing, ties, nan
+        missing, ties, nan, duplicates
             As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both.
             `ties`: the order of tied documents for measures with ties="input". `nan`: refuse NaN scores, or
             rank them last.
@@ -339,6 +339,8 @@ class Rankings:
         intents : bool or str
             True: each judgment is for one intent. Dicts hold it as query -> document -> intent -> number,
             tables in a column with a usual name, tuples as `iteration`. A string names the column.
+        relevant_ids, retrieved_ids : str, optional
+            Columns of tables with the ids of a query: lists, or text in which blanks separate them.
 
         Raises
         ------

@@ -68,7 +68,7 @@ class Groups:
         try:
             with naming(self._dataset.paths):
                 if is_list(self._dataset.types[columns.relevance]):
-                    raise several_rows_of_lists(ids[0], columns)
+                    raise several_rows_of_lists(ids[0], [columns.relevance, columns.score])
                 instead = f"{ANEW}," if self._is_gone else "pass grouped=None"
                 raise (InputError if self._is_gone else NotGroupedError)(
                     f"query {shown} returns at row {row + self._dataset.first_row} after other queries, "

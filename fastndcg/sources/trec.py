@@ -45,13 +45,14 @@ from fastndcg.tables.shapes import (
     columns_of_queries,
     find_columns,
     has_columns,
+    is_answer,
     refuse_columns,
     side_of_data,
     side_of_table,
 )
 from fastndcg.tables.sides import Role, Side, naming, with_values
 from fastndcg.tables.values import whole
-from fastndcg.typing import Missing, NaN, TieOrder
+from fastndcg.typing import Duplicates, Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def read_trec(
     ascending: bool = False,
     score_dtype: npt.DTypeLike = np.float64,
     intents: bool = False,
+    duplicates: Duplicates = "refuse",
     threads: int | None = None,
     progress: Progress = None,
 ) -> Rankings:
@@ -104,6 +106,8 @@ def read_trec(
         True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade);
         a document has a grade for each, and the highest is its own. Intents are numbered in the order of
         their names. `ties="docid_asc"` here and ties="input" in measures give the values of ndeval.
+    duplicates : "refuse" or "first"
+        "first" keeps the first line of a document that a query has several times, "refuse" raises.
     threads : int, optional
         Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
@@ -146,8 +150,9 @@ def read_trec(
     qrels, run = read_each_once(qrels, run)
     with _naming_what_fits(run):
         with report_progress(progress, qrels, run):
-            judged = text_side(qrels, "relevance", threads, intents=intents)
-            scored = text_side(run, "score", threads, Roles(ascending=ascending))
+            of_both = Roles(ascending=ascending, duplicates=duplicates)
+            judged = text_side(qrels, "relevance", threads, of_both, intents=intents)
+            scored = text_side(run, "score", threads, of_both)
         scored = scored._replace(values=scored.values.astype(dtype, copy=False))
         return Rankings._from_sides(judged, scored, missing, ties, nan)
 
@@ -173,8 +178,10 @@ def read_qrels_run(
         document -> number, or query -> list of documents. The first bytes tell the format.
         Each may also be a folder or a pattern of files of one format, which may split the rows of a query, or
         a URI.
-    missing, ties, nan, threads, progress
+    missing, ties, nan, duplicates, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
+    relevant_ids, retrieved_ids : str, optional
+        Columns with the ids of a query: lists, or text in which blanks separate them.
     query, doc_id, relevance, score : str, optional
         Columns of tables. Default: the usual names. Only these columns are read. Without scores, a column
         `rank` says the order; without grades, the column `score` of judgments has them, as BEIR writes it.
@@ -321,6 +328,8 @@ def _is_run(key: Any, value: Any) -> bool | None:
     if isinstance(value, str):  # text without the looks of a path may be ids
         is_like_path = len(value.split()) == 1 and bool(Path(value).suffix or os.sep in value)
         return is_like_path or os.path.exists(value)  # noqa: PTH110  # a text of many ids is no error
+    if is_answer(value):
+        return False
     if isinstance(value, Mapping):
         first: Any = next(iter(value.values()), None)
         is_set = isinstance(first, Mapping | Set) or hasattr(first, "to_dict")
@@ -361,14 +370,14 @@ def file_side(
         return text_side(name, role, threads, roles, intents=intents), None
     if found_files.format is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
-        queries = queries_of_json(name, text_of_file(name))
+        queries = queries_of_json(name, text_of_file(name), roles.duplicates)
         side = side_of_table(name, *columns_of_queries(name, queries, role, roles, intents=intents), role)
         if not len(side.codes):
             raise SourceError(f"{name} has no documents; expected at least one, {WANTED}")
         return side, None
     opened = found_files.open(threads)
     try:
-        found = find_columns(opened.first, opened.names, role, roles, intents=intents)
+        found = find_columns(opened.first, opened.names, role, roles, opened.type_of, intents=intents)
     except ColumnError as error:
         raise opened.explain(error) from None
     has_words = roles.grades is not None and role == "relevance"
@@ -464,9 +473,9 @@ def text_of_file(name: str) -> str:
             raise SourceError(f"{name} cannot be read: {error}; expected text in UTF-8") from None
 
 
-def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
+def queries_of_json(name: str, text: str, duplicates: Duplicates = "refuse") -> Iterator[tuple[str, Any]]:
     """The queries of a file, each with its documents, one at a time: dicts of all take much more memory."""
-    decoder = json.JSONDecoder(object_pairs_hook=partial(_once, name))
+    decoder = json.JSONDecoder(object_pairs_hook=partial(_first if duplicates == "first" else _once, name))
     queries: set[str] = set()
     try:
         at = _blank(text, _blank(text, 0) + 1)
@@ -505,5 +514,10 @@ def _once(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _first(_: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(reversed(pairs)) if len(dict(pairs)) < len(pairs) else dict(pairs)
+
+
 def _twice(name: str, of: str, key: str) -> InputError:
-    return InputError(f'{name}: {of} "{key}" is there twice; drop one of the two')
+    choice = ', or pass duplicates="first" to keep the first' * (of == "document")
+    return InputError(f'{name}: {of} "{key}" is there twice; drop one of the two{choice}')

@@ -27,7 +27,7 @@ from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.tables.intents import intent_grades
 from fastndcg.tables.joins import join
 from fastndcg.tables.locations import Blame, at_row, shown
-from fastndcg.tables.sides import Side
+from fastndcg.tables.sides import Side, first_of_each
 from fastndcg.tables.values import (
     column_name,
     doc_ids_in,
@@ -69,7 +69,13 @@ def fields_of_table(
             f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; '
             "expected both as lists, a row for each query, or both as numbers, a row for each document"
         )
-    if listed and (columns.are_ids or _are_texts(table, columns)):
+    of_ids = bool(listed) and (columns.are_ids or _are_texts(table, columns))
+    if columns.duplicates != "refuse" and not of_ids:
+        raise InputError(
+            f'duplicates="{columns.duplicates}" is of judgments and a run, which are joined; drop documents '
+            "that are there twice from a table of both before"
+        )
+    if of_ids:
         return _from_id_lists(table, columns, numbers, to_decode)
     if listed:
         blame, kept, fields = _from_lists(table, columns, numbers)
@@ -287,16 +293,58 @@ def _queries_of_lists(
     """The id of each row, of which no two may be equal; None for row numbers from 0."""
     if columns.query is not None:
         query_ids = decode(plain(checked_ids(table, columns, numbers)))
-        codes = array_of(combine(query_ids).dictionary_encode().indices)
-        new = np.zeros(len(codes), np.bool_)
-        new[np.unique(codes, return_index=True)[1]] = True
-        if not new.all():
-            raise several_rows_of_lists(query_ids[int(np.argmin(new))], columns)
+        check_one_row(query_ids, [columns.relevance, columns.score])
     elif isinstance(numbers, int):
         query_ids = column_of(np.arange(numbers, numbers + len(table))) if numbers else None
     else:
         query_ids = column_of(numbers)
     return query_ids
+
+
+def check_one_row(query_ids: pa.ChunkedArray, names: Sequence[str]) -> None:
+    """Raise for a query that has several rows; `names` are the columns that hold lists."""
+    codes = array_of(combine(decode(query_ids)).dictionary_encode().indices)
+    new = np.zeros(len(codes), np.bool_)
+    new[np.unique(codes, return_index=True)[1]] = True
+    if not new.all():
+        raise several_rows_of_lists(query_ids[int(np.argmin(new))], names)
+
+
+def falling_ranks(offsets: Int64) -> Int64:
+    """Scores of documents that stand best first: the number of those of the query from each on.
+
+    >>> falling_ranks(np.array([0, 2, 2, 3]))
+    array([2, 1, 1])
+    """
+    return np.repeat(offsets[1:], np.diff(offsets)) - np.arange(offsets[-1])
+
+
+def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A list of the ids of each text, which are separated by blanks. A null holds none.
+
+    >>> ids_in_text("prediction", pa.chunked_array([["10 11", "", None, "12"]])).to_pylist()
+    [['10', '11'], [], [], ['12']]
+    """
+    import pyarrow.compute as pc
+
+    if pa.types.is_null(column.type) or pa.types.is_integer(decode(column).type):  # one id in each
+        column = decode(column).cast(pa.string())
+    if not is_text(decode(column).type):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; expected lists of ids, or text of ids separated by blanks'
+        )
+    texts = pc.utf8_trim_whitespace(pc.fill_null(combine(decode(column)), ""))
+    listed = texts.filter(pc.match_substring_regex(texts, r"^[\[{(]|[,;]\s"))
+    if len(listed):
+        raise InputError(
+            f'column "{name}" holds {shown(listed[0])}, which is no text of ids separated by blanks; '
+            "parse it into a list before"
+        )
+    split = pc.utf8_split_whitespace(texts)
+    sizes = np.where(array_of(pc.equal(texts, "")), 0, array_of(pc.list_value_length(split)))
+    flat = split.flatten()
+    lists = pa.LargeListArray.from_arrays(offsets_from(sizes), flat.filter(pc.not_equal(flat, "")))
+    return pa.chunked_array([lists])
 
 
 def _from_id_lists(
@@ -313,7 +361,7 @@ def _from_id_lists(
         weight = numbers_in(column_name(name), plain(table[name]), "weights", of_rows)
     sides = []
     for name in (columns.relevance, columns.score):
-        offsets, docs = _split_lists(name, table[name], of_rows)
+        offsets, docs = split_lists(name, table[name], of_rows)
         blame = of_rows._replace(offsets=offsets, in_lists=True)
         docs = doc_ids_in(name, docs, blame)
         if pa.types.is_floating(docs.type) or pa.types.is_nested(docs.type):
@@ -322,17 +370,9 @@ def _from_id_lists(
                 "expected lists of whole numbers or strings, the ids of documents"
             )
         codes = np.repeat(np.arange(len(table)), np.diff(offsets))
-        ranks = offsets[codes] - np.arange(len(docs))  # 0, -1, -2, ...: the first is the best
-        sides.append(
-            Side(
-                f'column "{name}"',
-                queries,
-                codes,
-                docs,
-                ranks,
-                partial(_place, queries, codes),
-            )
-        )
+        place = partial(_place, queries, codes)
+        side = Side(f'column "{name}"', queries, codes, docs, falling_ranks(offsets), place)
+        sides.append(first_of_each(side) if columns.duplicates == "first" else side)
     judged = sides[0]._replace(
         values=np.ones(len(sides[0].codes), np.int64),
         query_name="query_id" if columns.query is None else columns.query,
@@ -349,11 +389,11 @@ def _place(queries: pa.Array, codes: Int64, row: int) -> str:
 def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read:
     query_ids = _queries_of_lists(table, columns, numbers)
     of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
-    offsets, grades = _split_lists(columns.relevance, table[columns.relevance], of_rows)
+    offsets, grades = split_lists(columns.relevance, table[columns.relevance], of_rows)
     blame = of_rows._replace(offsets=offsets, in_lists=True, names=columns.labels, ranks=columns.ranks)
 
     def values_of(name: str) -> pa.ChunkedArray:
-        own_offsets, values = _split_lists(name, table[name], of_rows)
+        own_offsets, values = split_lists(name, table[name], of_rows)
         if not np.array_equal(own_offsets, offsets):
             row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
             raise InputError(
@@ -374,15 +414,16 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
     return blame, kept, fields | more
 
 
-def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
+def several_rows_of_lists(query: pa.Scalar, names: Sequence[str]) -> InputError:
+    listed = ", ".join(f'"{name}"' for name in names)
     return InputError(
         f"query {shown(query)} has several rows of lists; in list-column form a query is one row. "
-        f'Make a row of each document first, as in data.explode(["{columns.relevance}", '
-        f'"{columns.score}"]), and rows of one query are one query.'
+        f"Make a row of each document first, as in data.explode([{listed}]), "
+        "and rows of one query are one query."
     )
 
 
-def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int64, pa.ChunkedArray]:
+def split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int64, pa.ChunkedArray]:
     """Offsets of a list column, and its values end to end."""
     kind = column.type
     if not is_list(kind):

@@ -187,14 +187,30 @@ def _column(name: str, values: Any) -> pa.ChunkedArray:
     try:
         if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iuf":
             return pa.chunked_array([column_of(values)])
-        if not isinstance(values, pa.Array) and hasattr(values, "__arrow_c_stream__"):
-            return pa.chunked_array(values)
-        array = pa.array(values)
+        array = _array(values)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InputTypeError(
             f'column "{name}" is not an array that Arrow can hold: {first_line(error)}'
         ) from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _array(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Values as an array; lists of pairs, of which Arrow holds no mixed ones, as lists of structs."""
+    try:
+        if not isinstance(values, pa.Array) and hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        return pa.array(values)
+    except (TypeError, pa.ArrowException):
+        are_pairs = all(
+            row is None
+            or (isinstance(row, list | tuple) and all(isinstance(each, tuple | list) for each in row))
+            for row in values
+        )
+        if not are_pairs or any(len(each) != 2 for row in values for each in row or ()):
+            raise
+        rows = (None if row is None else [{"_1": one, "_2": two} for one, two in row] for row in values)
+        return pa.array(rows)
 
 
 def _readable(read: Callable[[], Any]) -> Any:

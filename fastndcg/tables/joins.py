@@ -215,7 +215,7 @@ def duplicate(side: Side, first: int, second: int) -> InputError:
     return InputError(
         f"{side.place(second)}: {name_of(side, second)} is there twice, first at {side.place(first)}. "
         f"A document has one {'grade' if side.name == 'qrels' else 'entry'} for a query: "
-        "drop one of the two."
+        'drop one of the two, or pass duplicates="first" to keep the first.'
     )
 
 

@@ -20,7 +20,7 @@ from fastndcg.errors import (
     check_flag,
     suggest,
 )
-from fastndcg.typing import NaN, Unjudged
+from fastndcg.typing import Duplicates, NaN, Unjudged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -50,7 +50,7 @@ USUAL_NAMES, OTHER_NAMES = (
 )
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
-_OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types")  # how columns are read
+_OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types", "duplicates")  # how columns are read
 # columns that are read only where named
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
 
@@ -80,8 +80,10 @@ class Roles:
     propensity: str | None = None
     relevant_ids: str | None = None
     retrieved_ids: str | None = None
+    duplicates: Duplicates = "refuse"
 
     def __post_init__(self) -> None:
+        check_choice("duplicates", self.duplicates, get_args(Duplicates))
         check_choice("unjudged", self.unjudged, get_args(Unjudged))
         check_choice("nan", self.nan, get_args(NaN))
         check_flag("ascending", self.ascending)
@@ -223,7 +225,7 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 # roles that judgments and a run have no columns for
-OF_ONE_TABLE = ("is_judged", "intents", "propensity", "relevant_ids", "retrieved_ids")
+OF_ONE_TABLE = ("is_judged", "intents", "propensity")
 OF_TEXT = ("types",)  # options of files of text
 
 

@@ -6,10 +6,12 @@ dict, lists, tuples, records, table -> `columns_of` -> `side_of_table` -> `Side`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import chain
+from numbers import Real
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +22,18 @@ from fastndcg.common.arrow_types import (
     array_of,
     column_of,
     combine,
+    decode,
     has_offsets,
     is_list,
     is_number,
+    is_text,
     plain,
     whole_ids,
     with_long_offsets,
     without_points,
 )
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.tables.arrow import kept_by_query
+from fastndcg.tables.arrow import check_one_row, falling_ranks, ids_in_text, kept_by_query, split_lists
 from fastndcg.tables.frames import frame_of, is_table
 from fastndcg.tables.locations import BY_ROW, Blame
 from fastndcg.tables.roles import (
@@ -48,7 +52,20 @@ from fastndcg.tables.values import column_name, integers_if_written_so, nulls_in
 _COLUMNS = "document", "value", "intent"  # of a row, beside that of the query
 _MOST_COLUMNS = 1000  # of a dict of columns
 _AT_ONCE = 1 << 18  # documents of dicts that become arrays together
-_OF_TABLES = {"relevance": ("keep", "weight"), "score": ("rank",)}
+_OF_TABLES = {"relevance": ("keep", "weight", "relevant_ids"), "score": ("rank", "retrieved_ids")}
+_LISTED: dict[Role, Literal["relevant_ids", "retrieved_ids"]] = {
+    "relevance": "relevant_ids",
+    "score": "retrieved_ids",
+}
+_PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # fields of structs without names of their own
+
+
+_WORD = {"relevance": "grade", "score": "score"}
+
+
+def _has_names(row: Any) -> bool:
+    """Whether a named tuple has names of its own, not those of ir_measures."""
+    return hasattr(row, "_asdict") and not hasattr(row, "query_id")
 
 
 class Found(NamedTuple):
@@ -62,6 +79,7 @@ class Found(NamedTuple):
     roles: Roles
     is_table: bool = True  # the caller knows these names
     ranks: str | None = None  # a column of ranks that is not used
+    is_text: bool = False  # ids of documents stand in one text, separated by blanks
 
     @property
     def names(self) -> list[str]:
@@ -105,11 +123,13 @@ def columns_of(
         refuse_columns(name, role, roles, "a dict")
         return columns_of_queries(name, data.items(), role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
-        rows = list(data)
+        rows = [row._asdict() if _has_names(row) else row for row in data]
         if not rows or not all(isinstance(row, Mapping) for row in rows):
             refuse_columns(name, role, roles, "no table")
             return _of_tuples(name, rows, role, roles, intents=intents)
-        data = pa.Table.from_pylist(rows)
+        data = {
+            column: [row.get(column) for row in rows] for column in dict.fromkeys(chain.from_iterable(rows))
+        }
     try:
         frame = frame_of(data)
     except InputTypeError:
@@ -117,16 +137,16 @@ def columns_of(
             f"{name} is a {type(data).__name__}; expected a dict of dicts or of lists, a DataFrame, an Arrow "
             f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
         ) from None
-    found = find_columns(name, list(frame.names), role, roles, intents=intents)
+    found = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
     return frame.table(found.names), found
 
 
 def has_columns(data: Mapping[Any, Any]) -> bool:
     """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
     names = list(data) if len(data) <= _MOST_COLUMNS else []
-    return all(fitting(names, role) for role in ("query", "doc_id")) and not any(
-        isinstance(column, Mapping) for column in data.values()
-    )
+    has_ids = any(fitting(names, role) for role in ("doc_id", *_LISTED.values()))
+    is_mapping = any(isinstance(column, Mapping) for column in data.values())
+    return bool(fitting(names, "query")) and has_ids and not is_mapping
 
 
 def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
@@ -178,6 +198,8 @@ def columns_of_queries(
         if roles.ascending:
             raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
         roles = roles if has_values else replace(roles, rank="rank")
+    if role == "relevance" and any(part[1].null_count for part in parts):
+        roles = replace(roles, unjudged="null")
     offsets = offsets_from(sizes)
     flat = (_end_to_end(name, of, each) for of, each in zip(_COLUMNS, zip(*parts, strict=True), strict=False))
     lists = (pa.LargeListArray.from_arrays(offsets, each) for each in flat)
@@ -194,8 +216,10 @@ def _table(columns: Sequence[Any], roles: Roles) -> tuple[pa.Table, Found]:
 def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[list[Any], list[Any] | None]:
     """The documents of a query and their values; without these they stand best first, or are relevant."""
     expected = f"a dict from document id to {'grade' if role == 'relevance' else 'score'}"
-    if not isinstance(documents, Mapping) and callable(getattr(documents, "to_dict", None)):
-        documents = documents.to_dict()  # a Series of pandas
+    if hasattr(documents, "dtype") and callable(getattr(documents, "to_dict", None)):
+        documents = _of_series(name, query, documents)
+    if is_answer(documents):
+        documents = documents["hits"]["hits"]
     if isinstance(documents, Mapping):
         return list(documents), list(documents.values())
     if isinstance(documents, Set) and role == "score":
@@ -203,8 +227,8 @@ def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[li
             f"{name}[{query!r}] is a {type(documents).__name__}, which has no order; "
             f"expected a list of documents, best first, or {expected}"
         )
-    if hasattr(documents, "tolist"):  # arrays of NumPy and pyarrow
-        documents = documents.tolist()
+    for method in ("tolist", "to_list"):  # of arrays of NumPy and pyarrow, and of a Series of Polars
+        documents = getattr(documents, method)() if hasattr(documents, method) else documents
     if not isinstance(documents, Set | list | tuple):
         raise InputTypeError(
             f"{name}[{query!r}] is a {type(documents).__name__}; expected {expected}, or a list of documents"
@@ -214,11 +238,49 @@ def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[li
         return [doc for doc, _ in listed], [value for _, value in listed]
     if listed and all(isinstance(each, Mapping) for each in listed):
         with naming(name):
-            names = list(listed[0])
-            doc = find_column(names, "doc_id")
-            value = find_column(names, role) if role == "score" else _find_grades(names, Roles())
+            doc, value = _fields_of_hits(list(listed[0]), role, Roles())
         return [each.get(doc) for each in listed], [each.get(value) for each in listed]
     return listed, None
+
+
+def is_answer(documents: Any) -> bool:
+    """Whether these are an answer of Elasticsearch."""
+    hits = documents.get("hits") if isinstance(documents, Mapping) else None
+    return isinstance(hits, Mapping) and isinstance(hits.get("hits"), list)
+
+
+def _of_series(name: str, query: Any, series: Any) -> Any:
+    """A Series of pandas as a dict, or as a list where its values are the documents."""
+    if series.dtype.kind not in "biuf" and not all(
+        isinstance(each, Real) for each in series if each is not None
+    ):
+        return series.tolist()
+    if len(series) and list(series.index) == list(range(len(series))):
+        raise InputError(
+            f"{name}[{query!r}] is a Series of numbers whose index counts its rows, which says no documents; "
+            "make their ids its index, or give series.tolist() where the numbers are the documents' ids"
+        )
+    return series.to_dict()
+
+
+def _fields_of_hits(names: list[str], role: Role, roles: Roles) -> tuple[str, str]:
+    """The fields of hits that have the document and its grade or score; also those without names.
+
+    >>> [_fields_of_hits(names, "score", Roles()) for names in (["item", "rating"], ["_id", "_score"])]
+    [('item', 'rating'), ('_id', '_score')]
+    """
+    if (pair := tuple(names)) in _PAIRS and _given_values(role, roles) is None:
+        return pair[0], pair[1]
+    ids = [each for each in names if normalised(each) == "id"]
+    doc = (
+        ids[0]
+        if len(ids) == 1 and not fitting(names, "doc_id")
+        else find_column(names, "doc_id", roles.doc_id)
+    )
+    if role == "relevance":
+        return doc, _find_grades(names, replace(roles, grades=None)) or ""
+    is_rating = roles.score is None and not fitting(names, "score") and fitting(names, "relevance")
+    return doc, find_column(names, "relevance" if is_rating else "score", roles.score)
 
 
 def _by_intent(name: str, query: Any, documents: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -240,12 +302,22 @@ def _of_tuples(
     name: str, rows: list[Any], role: Role, roles: Roles, *, intents: bool
 ) -> tuple[pa.Table, Found]:
     fields = ("query_id", "doc_id", role, *(["iteration"] if intents else []))
+    is_plain = bool(rows) and all(type(row) in (tuple, list) for row in rows)
+    if is_plain and (intents or any(len(row) != 3 for row in rows)):
+        sizes = ", ".join(map(str, sorted({len(row) for row in rows})[:3]))
+        raise InputTypeError(
+            f"{name} has tuples of {sizes} values; expected (query, document, {_WORD[role]}), or a table"
+        )
     try:
-        columns = [[getattr(row, field) for row in rows] for field in fields]
+        columns = (
+            [list(column) for column in zip(*rows, strict=True)]
+            if is_plain
+            else [[getattr(row, field) for row in rows] for field in fields]
+        )
     except AttributeError as error:
         raise InputTypeError(
             f"{name} holds {type(error.obj).__name__} without {error.name}; "
-            f"expected tuples with query_id, doc_id and {role}"
+            f"expected tuples with query_id, doc_id and {role}, or plain ones in this order"
         ) from None
     return _table([_ids(name, "query", columns[0]), *_arrays(name, columns[1:], roles)], roles)
 
@@ -257,6 +329,8 @@ def _arrays(name: str, columns: list[list[Any]], roles: Roles) -> list[pa.Array]
 
 
 def _end_to_end(name: str, of: str, parts: Sequence[pa.Array]) -> pa.Array:
+    if of == "value" and any(part.null_count for part in parts):
+        parts = [part.cast(pa.float64()) for part in parts]
     kinds = {part.type for part in parts}
     if len(kinds) == 1:
         return combine(with_long_offsets(pa.chunked_array(parts)))
@@ -306,24 +380,78 @@ def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
 # ---- tables ----
 
 
-def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, intents: bool) -> Found:
+def find_columns(
+    name: str,
+    present: list[str],
+    role: Role,
+    roles: Roles,
+    type_of: Callable[[str], pa.DataType],
+    *,
+    intents: bool,
+) -> Found:
     """The columns of judgments or of a run in a table."""
     kept: dict[str, None] = {}
+    value: str | None = None
     try:
-        value: str | None
         if role == "relevance":
-            value = _find_grades(present, roles)
             kept = dict.fromkeys(named_columns(present, "keep", roles.keep))
             kept |= {} if roles.weight is None else {check_column(present, "weight", roles.weight): None}
-        else:
-            roles, value = find_order(present, roles)
-        query, doc_id = (find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id"))
+        query = find_column(present, "query", roles.query)  # type: ignore[arg-type]  # says what it expects
+        doc_id, is_text = _find_documents(present, role, roles, type_of, query)
+        others = [each for each in present if each != doc_id]
+        if _has_values(others, role, roles) or not (is_text or is_nested(type_of(doc_id))):
+            if role == "relevance":
+                value = _find_grades(others, roles)
+            else:
+                roles, value = find_order(others, roles)
         intent = find_column(present, "intent", roles.intents) if intents else None
         ranks = other_ranks(present, value or "") if role == "score" else None
         own = [each for each in kept if each != query]
-        return Found(query, doc_id, value, intent, own, roles, ranks=ranks)
+        return Found(query, doc_id, value, intent, own, roles, ranks=ranks, is_text=is_text)
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
+
+
+def _has_values(names: list[str], role: Role, roles: Roles) -> bool:
+    """Whether a column has grades, scores or ranks; else lists of documents have their own, or need none."""
+    if (given := _given_values(role, roles)) is not None:
+        return given in names
+    of_judgments = "relevance", "score"
+    return any(fitting(names, each) for each in (of_judgments if role == "relevance" else ("score", "rank")))
+
+
+def _given_values(role: Role, roles: Roles) -> str | None:
+    return roles.relevance if role == "relevance" else roles.score or roles.rank
+
+
+def _find_documents(
+    present: list[str], role: Role, roles: Roles, type_of: Callable[[str], pa.DataType], query: str
+) -> tuple[str, bool]:
+    """The column of documents, and whether it is text that holds the ids of a query, separated by blanks."""
+    listed = _LISTED[role]
+    if (given := getattr(roles, listed)) is not None:
+        check_column(present, listed, given)
+        return given, not is_nested(type_of(given))
+    if roles.doc_id in present or fitting(present, "doc_id"):
+        return find_column(present, "doc_id", roles.doc_id if roles.doc_id in present else None), False
+    others = [each for each in present if isinstance(each, str) and each != query]
+    nested = [each for each in others if is_nested(type_of(each))]
+    for lists in ([each for each in nested if each in fitting(present, listed)], nested):
+        if len(lists) == 1:
+            return lists[0], False
+    texts = [each for each in fitting(others, listed) if _may_be_text(type_of(each))]
+    if len(texts) == 1 and not nested:
+        return texts[0], True
+    return find_column(present, "doc_id", roles.doc_id), False
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether a column of this type may hold the documents of a query: a list, but not one of fractions."""
+    return pa.types.is_map(kind) or (is_list(kind) and not pa.types.is_floating(kind.value_type))
+
+
+def _may_be_text(kind: pa.DataType) -> bool:
+    return is_text(kind) or pa.types.is_null(kind)  # which files of text decide later
 
 
 def _find_grades(names: list[str], roles: Roles) -> str | None:
@@ -364,6 +492,11 @@ def side_of_table(
             docs, values, *intents = (combine(each).flatten() for each in (docs, values, *intents))
             blame = Blame(offsets, query, None)
             side = Side(name, combine(query), codes, docs, np.empty(0), lambda _: name)
+        elif found.is_text or is_list(docs.type) or pa.types.is_map(docs.type):
+            query = _checked_ids(found.query, query, "query", blame, is_text=is_text)
+            side, values, blame, roles = _side_of_lists(
+                name, found, role, query, docs, values, blame, is_text=is_text
+            )
         else:
             query, docs, *intents = (
                 _checked_ids(column, ids, of, blame, is_text=is_text)
@@ -382,6 +515,96 @@ def side_of_table(
 
 
 _IDS = "query", "document", "intent"
+
+
+def _side_of_lists(
+    name: str, found: Found, role: Role, query: Any, docs: Any, values: Any, of_rows: Blame, *, is_text: bool
+) -> tuple[Side, Any, Blame, Roles]:
+    """A side of a row for each query, with its values and what is known of them."""
+    column, roles = found.doc_id, found.roles
+    if found.intent is not None:
+        raise InputTypeError(
+            f'column "{column}" holds lists; intents need a row for each document and intent'
+        )
+    check_one_row(query, [column, *([] if found.value is None else [found.value])])
+    lists = Blame(np.arange(len(query) + 1), query, None)
+    if pa.types.is_map(docs.type):
+        docs = _as_structs(column, docs, lists)
+    elif not is_list(docs.type):
+        docs = ids_in_text(column, docs)
+    offsets, docs = split_lists(column, docs, lists)
+    if pa.types.is_struct(docs.type) or is_list(docs.type):
+        if values is not None:
+            raise ColumnError(
+                f'column "{column}" holds {docs.type}, which has values of its own, and column '
+                f'"{found.value}" is there; name the one column as {_LISTED[role]}="{column}"'
+            )
+        docs, values, roles = _halves(column, docs, role, roles)
+    elif values is not None:
+        if not is_list(values.type):
+            raise InputTypeError(
+                f'column "{column}" holds lists and column "{found.value}" {values.type}; expected both as '
+                "lists, a row for each query, or neither, a row for each document"
+            )
+        own, values = split_lists(found.value or "", values, lists)
+        if not np.array_equal(own, offsets):
+            row = int(np.argmax(np.diff(own) != np.diff(offsets)))
+            raise InputError(
+                f"query {lists.name_of(row)} has {count_of(np.diff(offsets)[row], 'document')} in column "
+                f'"{column}" and {np.diff(own)[row]:,} values in column "{found.value}"; '
+                "expected one for each"
+            )
+    elif (given := _given_values(role, roles)) is not None:
+        raise ColumnError(f'there is no column "{given}", and column "{column}" holds lists of ids alone')
+    elif role == "relevance":
+        values = column_of(np.ones(len(docs), np.int64))
+    else:
+        if roles.ascending:
+            raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
+        roles = replace(roles, rank="rank")
+        values = column_of(falling_ranks(offsets))
+    docs = _checked_ids(column, docs, "document", of_rows, is_text=is_text)
+    codes = np.repeat(np.arange(len(query)), np.diff(offsets))
+
+    def place(row: int) -> str:
+        return f"{name}, row {of_rows.number(int(codes[row]))}"
+
+    side = Side(name, combine(decode(query)), codes, docs, np.empty(0), place)
+    return side, values, Blame(offsets, query, None), roles
+
+
+def _as_structs(column: str, maps: pa.ChunkedArray, lists: Blame) -> pa.ChunkedArray:
+    """A map for each query as a list of structs of key and value."""
+    if maps.null_count:
+        raise nulls_in(column_name(column), maps, lists, ". Give a query without documents an empty map.")
+    whole = combine(maps)
+    structs = pa.StructArray.from_arrays([whole.keys, whole.items], ["key", "value"])
+    return pa.chunked_array([pa.ListArray.from_arrays(whole.offsets, structs)])
+
+
+def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tuple[Any, Any, Roles]:
+    """The documents and the values of structs or of pairs, and the roles that say how these order."""
+    if pa.types.is_struct(pairs.type):
+        names = [field.name for field in pairs.type]
+        try:
+            is_found = roles.score is not None or fitting(names, "score") or not fitting(names, "rank")
+            if role == "score" and (roles.rank is not None or not is_found):
+                roles, rank = find_order(names, roles)
+                roles = replace(roles, score=rank)
+            doc, value = _fields_of_hits(names, role, roles)
+        except ColumnError as error:
+            raise ColumnError(f'column "{column}" holds structs: {error}') from None
+        return plain(pc.struct_field(pairs, doc)), plain(pc.struct_field(pairs, value)), roles
+    if (given := _given_values(role, roles)) is not None:
+        raise ColumnError(f'there is no column "{given}", and column "{column}" holds pairs without names')
+    sizes = array_of(pc.fill_null(pc.list_value_length(pairs), 0))
+    if (sizes != 2).any():
+        raise InputTypeError(
+            f'column "{column}" holds lists of lists of {sizes[np.argmax(sizes != 2)]} values; expected '
+            "pairs of a document and its value"
+        )
+    flat, first = pc.list_flatten(pairs), np.arange(0, 2 * len(pairs), 2)
+    return flat.take(column_of(first)), flat.take(column_of(first + 1)), roles
 
 
 def _checked_ids(name: str, column: pa.ChunkedArray, of: str, blame: Blame, *, is_text: bool) -> Any:

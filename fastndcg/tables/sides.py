@@ -73,7 +73,8 @@ def with_values(
 ) -> Side:
     """A side with the grades or scores of a column as the roles say, the highest score the best.
 
-    Rows without a grade are left out where `unjudged` allows them. `intents` has the intent of each judgment.
+    Rows without a grade are left out where `unjudged` allows them, and then, with `duplicates="first"`, those
+    of a document that was there before. `intents` has the intent of each judgment.
     """
     graded = None
     if role == "score":  # nulls are NaN, which pandas writes as null: refused or ranked last by the join
@@ -87,7 +88,24 @@ def with_values(
         rows = np.flatnonzero(graded)
         side = rows_of(side, rows)
         intents = None if intents is None else intents.take(column_of(rows))
+    if roles.duplicates == "first":
+        rows = rows_of_first(side, intents)
+        side, intents = rows_of(side, rows), None if intents is None else intents.take(column_of(rows))
     return side if intents is None else by_document(side, intents)
+
+
+def first_of_each(side: Side) -> Side:
+    """A side with the first row of each document of a query."""
+    return rows_of(side, rows_of_first(side))
+
+
+def rows_of_first(side: Side, intents: pa.Array | None = None) -> Array:
+    """The first row of each document of a query, and of each intent where there are some."""
+    keys = side.codes.astype(np.int64)
+    for column in [side.docs, *([] if intents is None else [intents])]:
+        coded = plain_ids(column).dictionary_encode()
+        keys = keys * len(coded.dictionary) + array_of(coded.indices)
+    return np.sort(np.unique(keys, return_index=True)[1])
 
 
 def by_document(side: Side, names: pa.Array) -> Side:

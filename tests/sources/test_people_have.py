@@ -7,6 +7,7 @@ import json
 import os
 import re
 import warnings
+from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,6 +57,50 @@ def parquet(table):
     return sink.getvalue().to_pybytes()
 
 
+def by_query(rows, *names):
+    """A row a query, with a list of what each row says beside its query."""
+    lists = {}
+    for query, *values in rows:
+        for values_of_query, value in zip(lists.setdefault(query, [[] for _ in names]), values, strict=False):
+            values_of_query.append(value)
+    return pd.DataFrame([(query, *values) for query, values in lists.items()], columns=["user_id", *names])
+
+
+def hits(rows, document, value, kind=str):
+    """A row a query, with a list of structs."""
+    lists = {}
+    for query, doc, number, *_ in rows:
+        lists.setdefault(kind(query), []).append({document: kind(doc), value: number})
+    return pa.table({"user": list(lists), "recommendations": list(lists.values())})
+
+
+def pairs(rows):
+    table = by_query(rows, "docs", "values")
+    of_queries = [list(zip(*row, strict=True)) for row in zip(table["docs"], table["values"], strict=True)]
+    return pd.DataFrame({"qid": table["user_id"], "hits": of_queries})
+
+
+def arrow_parquet(table):
+    pq.write_table(table, sink := pa.BufferOutputStream())
+    return sink.getvalue().to_pybytes()
+
+
+def lines(table):
+    return "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
+
+
+def texts(rows, name):
+    table = by_query(rows, name)
+    return pd.DataFrame({"user_id": table["user_id"], name: table[name].map(" ".join)})
+
+
+def maps(sides):
+    columns = list(sides), [list(docs.items()) for docs in sides.values()]
+    value = pa.float64() if sides is RUN else pa.int64()
+    return pa.table([columns[0], pa.array(columns[1], pa.map_(pa.string(), value))], names=["qid", "docs"])
+
+
+Hit = namedtuple("Hit", "qid docno score")
 RANKED = [(q, d, place) for q, d, _, place in RETURNED]
 # name: what it is in Python, the name of its file, and what stands in it
 JUDGMENTS = {
@@ -76,6 +121,14 @@ JUDGMENTS = {
     "a Series a query": ({q: pd.Series(docs) for q, docs in QRELS.items()}, "", None),
     "objects": ({q: [{"corpus_id": d, "score": g} for d, g in docs.items()] for q, docs in QRELS.items()}, "q.json",
                 json.dumps({q: [{"corpus_id": d, "score": g} for d, g in docs.items()] for q, docs in QRELS.items()}).encode()),
+    "plain tuples": (ROWS, "", None),
+    "lists of ids and of grades": (by_query(ROWS, "doc_id", "label"), "q.parquet", parquet(by_query(ROWS, "doc_id", "label"))),
+    "structs": (hits(ROWS, "docid", "rel"), "q.jsonl", lines(hits(ROWS, "docid", "rel"))),
+    "structs of numbers": (hits(ROWS, "item", "rating", int), "q.parquet", arrow_parquet(hits(ROWS, "item", "rating", int))),
+    "pairs in a frame": (pairs(ROWS), "", None),
+    "maps": (maps(QRELS), "q.parquet", arrow_parquet(maps(QRELS))),
+    "None as unjudged": ({q: {"0": None} | docs | {"9999": None} for q, docs in QRELS.items()}, "q.json",
+                         json.dumps({q: {"0": None} | docs for q, docs in QRELS.items()}).encode()),
 }  # fmt: skip
 HOLDOUTS = {
     "lists": (RELEVANT, "h.json", json.dumps(RELEVANT).encode()),
@@ -83,6 +136,11 @@ HOLDOUTS = {
                          json.dumps({u: [int(i) for i in items] for u, items in RELEVANT.items()}, indent=1).encode()),
     "sets": ({user: set(items) for user, items in RELEVANT.items()}, "", None),
     "arrays": ({user: np.array(items) for user, items in RELEVANT.items()}, "", None),
+    "lists in a frame": (by_query(HELD_OUT, "item_id"), "h.parquet", parquet(by_query(HELD_OUT, "item_id"))),
+    "lists by their name": (by_query(HELD_OUT, "ground_truth"), "h.jsonl",
+                            lines(pa.Table.from_pandas(by_query(HELD_OUT, "relevant_ids")))),
+    "texts of ids": (texts(HELD_OUT, "expected_ids"), "h.csv", texts(HELD_OUT, "ground_truth").to_csv(index=False).encode()),
+    "a Series of ids a query": ({user: pd.Series(items) for user, items in RELEVANT.items()}, "", None),
     "rows without grades": (frame(HELD_OUT, "user item"), "h.csv", tsv(frame(HELD_OUT, "user item"))),
     "numbers without grades": (frame(HELD_OUT, "user_id item_id", int), "h.parquet", parquet(frame(HELD_OUT, "user_id item_id", int))),
 }  # fmt: skip
@@ -96,6 +154,19 @@ RUNS = {
     "tuples": ({int(q): tuple(map(float, docs)) for q, docs in RUN.items()}, "", None),
     "pairs": ({q: list(docs.items()) for q, docs in RUN.items()}, "pairs.json",
               json.dumps({q: list(docs.items()) for q, docs in RUN.items()}).encode()),
+    "plain tuples of rows": ([row[:3] for row in RETURNED], "", None),
+    "named tuples": ([Hit(*row[:3]) for row in RETURNED], "", None),
+    "lists of ids": (by_query(RETURNED, "item_id"), "r.parquet", parquet(by_query(RETURNED, "item_id"))),
+    "lists of ids and of scores": (by_query(RETURNED, "docid", "score"), "r.jsonl",
+                                   lines(pa.Table.from_pandas(by_query(RETURNED, "docid", "score")))),
+    "dict of lists of ids": (by_query(RETURNED, "prediction").to_dict("list"), "", None),
+    "records with lists": (by_query(RETURNED, "retrieved_ids").to_dict("records"), "", None),
+    "submission": (texts(RETURNED, "predicted"), "r.csv", texts(RETURNED, "prediction").to_csv(index=False).encode()),
+    "Spark ALS": (hits(RETURNED, "item", "rating", int), "r.parquet", arrow_parquet(hits(RETURNED, "item", "rating", int))),
+    "JSON Lines of hits": (hits(RETURNED, "_id", "_score"), "r.jsonl", lines(hits(RETURNED, "_id", "_score"))),
+    "answers": ({q: {"hits": {"hits": [{"_id": d, "_score": s} for d, s in docs.items()]}} for q, docs in RUN.items()}, "", None),
+    "pairs in a frame": (pairs(RETURNED), "", None),
+    "maps": (maps(RUN), "r.parquet", arrow_parquet(maps(RUN))),
     "only ranks": (frame(RANKED, "qid docid rank", int), "ranks.csv", tsv(frame(RANKED, "qid docid rank"))),
     "only ranks, shuffled": (frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1), "ranks.parquet",
                              parquet(frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1))),
@@ -222,7 +293,6 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path):
         ("{}", "qrels.json has no documents"),
         ('{"q1": {}, "q2": []}', "qrels.json has no documents"),
         ('{"q1": {"a": "x"}}', "qrels.json holds values that are not numbers, beginning with 'x'"),
-        ('{"q1": {"a": null}}', 'qrels.json: relevance has 1 null; the first is .*query "q1"'),
         ('{"q1": [{"a": 1}]}', "qrels.json: no column has a usual name of the doc_id"),
         ('{"q1": ["a", 7]}', "qrels.json has document ids of mixed or unknown types"),
         ('{"q1": ["a", null]}', "qrels.json has 1 document id that is None"),
@@ -365,7 +435,8 @@ def test_few_documents_in_common_are_warned_of():
         fn.evaluate(qrels, many, "nDCG")
     fn.evaluate(qrels | {"1": {"a": 1}, "2": {"a": 0}}, many, "nDCG")  # one in a hundred may be meant
     fn.evaluate({"q": {"a": -1, "b": 1}}, {"q": {"a": 1.0}}, "nDCG")  # in the pool, unjudged
-    assert fn.evaluate({"q": {"a": 1}}, {"q": {}}, "nDCG").mean() == {"nDCG": 0.0}  # nothing is returned
+    with pytest.warns(fn.FastndcgWarning, match="run has no documents"):
+        assert fn.evaluate({"q": {"a": 1}}, {"q": {}}, "nDCG").mean() == {"nDCG": 0.0}
 
 
 # ---- one set of checks ----
@@ -631,3 +702,146 @@ def test_judgments_of_another_scale_are_mapped_in_any_format(tmp_path):
         fn.evaluate(tmp_path / "qrels", run, "RR", grades={0: 0, 1: 2})
     of_intents = fn.Rankings.from_qrels_run({"1": {"a": {"0": 1}}}, run, grades={1: 2}, intents=True)
     assert of_intents.judged_intents.grades.tolist() == [2]
+
+
+def twice(sides):
+    """Each side's documents as pairs, of which some come again later with another value."""
+    return {
+        query: [*docs.items(), *((doc, 0.01 * value) for doc, value in list(docs.items())[::2])]
+        for query, docs in sides.items()
+    }
+
+
+TWICE = {q: list(docs) for q, docs in twice(RUN).items()}
+LONG = [[(q, doc, value) for q, docs in twice(side).items() for doc, value in docs] for side in (QRELS, RUN)]
+
+
+def forms_twice(at):
+    side, rows, names = "qr"[at], LONG[at], ("qid docid rel", "qid docid score")[at]
+    text = "".join(f"{q} 0 {d} {v}\n" if not at else f"{q} Q0 {d} 1 {v} me\n" for q, d, v in rows)
+    pairs_of = twice((QRELS, RUN)[at])
+    nested = ", ".join(
+        f'"{q}": {{{", ".join(f"{json.dumps(d)}: {v}" for d, v in docs)}}}' for q, docs in pairs_of.items()
+    )
+    return {
+        "pairs": (pairs_of, "", None),
+        "frame": (frame(rows, names), f"{side}.parquet", parquet(frame(rows, names, int))),
+        "text": (None, f"{side}.csv", frame(rows, names).to_csv(index=False).encode()),
+        "TREC": (None, f"{side}.txt", text.encode()),
+        "JSON": (None, f"{side}.json", f"{{{nested}}}".encode()),
+        "structs": (
+            hits(rows, "docid", names.split()[2]),
+            f"{side}.jsonl",
+            lines(hits(rows, "docid", names.split()[2])),
+        ),
+        "plain tuples": (rows, "", None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("shape", "way"), [each for each in ways(forms_twice(0)) if each[1] in (*IN_PYTHON, "path")]
+)
+def test_documents_that_are_there_twice(shape, way, tmp_path):
+    judged, returned = forms_twice(0)[shape], forms_twice(1)[shape]
+    assert mean_of(tmp_path, way, judged, returned, 0, duplicates="first") == pytest.approx(wanted())
+    with pytest.raises(fn.InputError, match='is there twice.*or pass duplicates="first"'):
+        mean_of(tmp_path, way, judged, returned, 0)
+
+
+def test_documents_twice_in_trec_files_intents_and_lists_of_a_row(tmp_path):
+    for name, (_, _, content) in zip("qr", (forms_twice(0)["TREC"], forms_twice(1)["TREC"]), strict=True):
+        (tmp_path / name).write_bytes(content)
+    rankings = fn.read_trec(tmp_path / "q", tmp_path / "r", duplicates="first")
+    assert dict(fn.evaluate(rankings, MEASURES).mean()) == pytest.approx(wanted())
+    (tmp_path / "q").write_text("1 1 a 2\n1 2 a 1\n1 1 a 0\n1 2 b 0\n")
+    (tmp_path / "r").write_text("1 Q0 a 1 2.0 me\n1 Q0 b 2 1.0 me\n1 Q0 a 3 0.5 me\n")
+    rankings = fn.read_trec(tmp_path / "q", tmp_path / "r", intents=True, duplicates="first")
+    assert (rankings.relevance.tolist(), rankings.doc_ids.to_pylist()) == ([2, 0], ["a", "b"])
+    table = pa.table({"expected_ids": [["a", "b", "a"]], "retrieved_ids": [["c", "b", "c", "b", "a"]]})
+    assert fn.evaluate(table, "AP", duplicates="first").mean() == {"AP": pytest.approx((1 / 2 + 2 / 3) / 2)}
+    with pytest.raises(fn.InputError, match='duplicates="first" is of judgments and a run'):
+        fn.evaluate(pa.table({"qid": [1], "label": [1], "score": [0.5]}), "AP", duplicates="first")
+    with pytest.raises(fn.InputError, match="duplicates='last' is not known"):
+        fn.Rankings.from_qrels_run(QRELS, RUN, duplicates="last")
+
+
+@pytest.mark.parametrize(
+    ("run", "error"),
+    [
+        ({"1": pd.Series([100, 101])}, r"run\['1'\] is a Series of numbers whose index counts its rows"),
+        ({"1": pd.Series([0.5, 0.25])}, "whose index counts its rows"),
+        ([("1", "100")], r"tuples of 2 values; expected \(query, document, score\)"),
+        ([("1", "Q0", "100", 1, 0.5, "me")], "tuples of 6 values"),
+        ([("1", "100", "b")], "values that are not numbers"),
+        (pa.table({"qid": ["1", "1"], "docid": [["100"], ["101"]]}), "query .*1.* has several rows of lists"),
+        (pa.table({"qid": ["1"], "docid": [["100"]], "score": [0.5]}), 'column "docid" holds lists and column "score" double'),
+        (pa.table({"qid": ["1"], "docid": [["100"]], "score": [[0.5, 1]]}), "1 document in column .docid. and 2 values"),
+        (pa.table({"qid": ["1"], "docid": [[None, "100"]]}), "has 1 null"),
+        (pa.table({"qid": ["1"], "docid": pa.array([None], pa.list_(pa.string()))}), "Give a query without documents an empty list"),
+        (pa.table({"qid": ["1"], "docid": [[0.5, 1.5]]}), "no column has a usual name of the score"),
+        (pa.table({"qid": ["1"], "prediction": ["[100, 101]"]}), "parse it into a list before"),
+        (pa.table({"qid": ["1"], "prediction": ["100, 101"]}), "parse it into a list before"),
+        (pa.table({"qid": ["1"], "hits": [[["100", "1", "2"]]]}), "lists of lists of 3 values; expected pairs"),
+        (pa.table({"qid": ["1"], "hits": [[{"docid": "100", "distance": 0.5}]]}), 'column "hits" holds structs: no column has a usual name of the score'),
+        (pa.table({"qid": ["1"], "docid": [[{"docid": "100", "score": 0.5}]], "score": [1]}), "has values of its own"),
+        ({"1": pd.DataFrame({"item": ["100"]})}, "is a DataFrame; expected a dict"),
+        (pa.table({"qid": ["1"], "item": ["100 101"], "text": ["x"]}), "no column has a usual name of the score"),
+    ],
+)  # fmt: skip
+def test_lists_of_a_query_that_are_refused(run, error):
+    with pytest.raises(fn.FastndcgError, match=error):
+        fn.Rankings.from_qrels_run(QRELS, run)
+
+
+def test_lists_of_a_query_are_named():
+    table = pa.table({"qid": ["1", "2"], "a": ["100 101", ""], "b": [["102"], ["103"]]})
+    for column, docs in (("a", ["100", "101"]), ("b", ["102", "103"])):
+        rankings = fn.Rankings.from_qrels_run(QRELS, table, retrieved_ids=column, missing="skip")
+        assert rankings.doc_ids.to_pylist() == docs
+    empty = pa.table({"qid": ["1"], "docid": pa.array([[]], pa.list_(pa.string()))})
+    with pytest.warns(fn.FastndcgWarning, match="run has no documents"):
+        assert fn.Rankings.from_qrels_run({"1": {"a": 1}}, empty).lengths.tolist() == [0]
+    kept = pa.table(
+        {"qid": ["1", "2"], "docid": [["100"], ["101"]], "country": ["de", "fr"], "w": [1.0, 2.0]}
+    )
+    rankings = fn.Rankings.from_qrels_run(kept, RUN, keep="country", weight="w", missing="skip")
+    assert rankings.queries["country"].to_pylist() == ["de", "fr"]
+    assert rankings.weight.tolist() == [1, 2]
+    with pytest.raises(fn.ColumnError, match="retrieved_ids= is of a column, and run is a dict"):
+        fn.Rankings.from_qrels_run(QRELS, RUN, retrieved_ids="b")
+    with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
+        fn.Rankings.from_qrels_run(QRELS, table, retrieved_ids="b", ascending=True)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"qid": ["1"], "docid": [["100", "101"]]}),
+        pa.table({"qid": ["1"], "hits": [[{"docid": "100", "score": 0.5}]]}),
+        pa.table({"qid": ["1"], "hits": [[["100", "1"]]]}),
+        pa.table({"qid": ["1"], "prediction": ["100 101"]}),
+    ],
+)
+@pytest.mark.parametrize("role", ["score", "rank"])
+def test_a_named_column_that_lists_lack(table, role):
+    with pytest.raises(fn.ColumnError, match='there is no column "typo"'):
+        fn.Rankings.from_qrels_run(QRELS, table, **{role: "typo"})
+
+
+@pytest.mark.parametrize("names", [("docid", "rank"), ("docid", "position"), ("d", "rank"), ("_id", "rank")])
+def test_hits_with_ranks(names):
+    run = hits([(q, d, place) for q, d, place in RANKED[::-1]], *names)
+    named = {"rank": "position"} if names[1] == "position" else {"doc_id": "d"} if names[0] == "d" else {}
+    assert dict(fn.evaluate(QRELS, run, MEASURES, **named).mean()) == wanted()
+
+
+def test_none_in_a_dict_is_no_judgment():
+    for sides in ({"q": {"a": None, "b": 2, "c": 0}}, {"q": [("a", None), ("b", 2), ("c", 0)]}):
+        rankings = fn.Rankings.from_qrels_run(sides, {"q": ["a", "b", "c"]})
+        assert rankings.is_judged.tolist() == [False, True, True]
+        assert (
+            fn.evaluate(rankings, "infAP, Bpref, nDCG").mean()
+            == fn.evaluate({"q": {"b": 2, "c": 0}}, {"q": ["a", "b", "c"]}, "infAP, Bpref, nDCG").mean()
+        )
+    with pytest.raises(fn.InputError, match="NaN|nan"):
+        fn.Rankings.from_qrels_run({"q": {"a": float("nan"), "b": 1}}, {"q": ["a"]})
