@@ -132,7 +132,10 @@ def _of_parts(parts: Iterator[Any]) -> Frame:
     """Tables one after the other, of any library, with the columns of the first."""
     start = next(parts, None)
     if start is None:
-        raise InputError("data has no table, so it has no columns; give one without rows at least")
+        raise InputError(
+            "data has no table, so it has no columns: it is empty, or an iterator that was read before; "
+            "give a new one, with a table without rows at least"
+        )
     first = frame_of(start)
 
     def tables(names: list[str]) -> Iterator[pa.Table]:

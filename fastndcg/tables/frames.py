@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import column_of, is_list
-from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
+from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of, warn
 from fastndcg.tables.roles import Columns, Roles, find_columns
 from fastndcg.tables.values import first_line
 
@@ -101,7 +101,7 @@ def frame_of(data: Any) -> Frame:
             f"data is a {type_name(data)}, which can be read once, and its rows have been read; make a new "
             "one, or give a table"
         )
-    return _of_schema(reader.schema, partial(_tables, reader))
+    return _of_schema(reader.schema, partial(_tables, reader, is_given=reader is data))
 
 
 def _of_schema(schema: pa.Schema, tables: Callable[[list[str]], Iterable[pa.Table]]) -> Frame:
@@ -116,12 +116,14 @@ def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> Frame:
     )
 
 
-def _tables(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[pa.Table]:
+def _tables(reader: pa.RecordBatchReader, names: list[str], *, is_given: bool = False) -> Iterator[pa.Table]:
     """The named columns batch by batch, so that others are freed early; without batches one without rows."""
     _READ.add(reader)
     with reader:
         batch = _readable(lambda: next(reader, None))
         if batch is None:
+            if is_given:
+                warn("data is a RecordBatchReader that gives no rows: it is empty, or was read before")
             yield reader.schema.empty_table().select(names)
         while batch is not None:
             yield pa.Table.from_batches([batch]).select(names)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import ColumnError, InputError, InputTypeError, Rankings, scan_arrow
+from fastndcg import ColumnError, FastndcgWarning, InputError, InputTypeError, Rankings, scan_arrow
 from fastndcg.sources import stream_batches, streams
 from fastndcg.sources.streams import RankingsStream
 
@@ -389,7 +389,14 @@ def test_a_reader_that_was_used_up_is_refused(read):
     for again in (scan_arrow, Rankings.from_arrow):
         with pytest.raises(InputError, match="can be read once, and its rows have been read"):
             fn.evaluate(again(reader), "RR")
-    assert len(fn.evaluate(read(table.slice(0, 0).to_reader()), "RR")) == 0
+    elsewhere = table.to_reader()
+    elsewhere.read_all()
+    with pytest.warns(FastndcgWarning, match="gives no rows: it is empty, or was read before"):
+        assert fn.evaluate(read(elsewhere), "RR").n_queries == 0
+    tables = iter([table])
+    fn.evaluate(scan_arrow(tables), "RR")
+    with pytest.raises(InputError, match="an iterator that was read before"):
+        scan_arrow(tables)
 
 
 # ---- what users meet ----
