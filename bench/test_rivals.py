@@ -291,6 +291,7 @@ def most(request: pytest.FixtureRequest) -> int:
     return QUERIES
 
 
+@pytest.mark.filterwarnings("ignore:unsafe cast")  # of Numba, while ranx compiles
 @pytest.mark.benchmark(timer=time.process_time, min_rounds=5, max_time=2.0, disable_gc=True)
 @pytest.mark.parametrize("who", ["theirs", "fastndcg"])
 @pytest.mark.parametrize("name", RIVALS)
