@@ -31,7 +31,8 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     ----------
     measures, like, threads
         As `measures`, `convention` and `threads` of `fastndcg.evaluate`. With like="lightgbm" the values are
-        those of LightGBM's own `ndcg`.
+        those of LightGBM's own `ndcg` with its default label_gain. A booster's label_gain is not known to a
+        metric: repeat it, as in `like=fastndcg.conventions["lightgbm"].replace(gain=[0, 1, 3, 7])`.
 
     Returns
     -------

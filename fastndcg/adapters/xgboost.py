@@ -110,8 +110,8 @@ class Metric(Meter):
         if not isinstance(data, xgboost.DMatrix):
             raise InputTypeError(
                 f"the metric is called with a {type(data).__name__}; expected a DMatrix. "
-                "XGBRanker calls its eval_metric once for each query: "
-                "give it callbacks=[fastndcg.adapters.xgboost.callback(...)] instead."
+                "XGBRanker calls its eval_metric once for each query, and XGBClassifier and XGBRegressor "
+                "have no queries: give them callbacks=[fastndcg.adapters.xgboost.callback(...)] instead."
             )
         if xgboost.collective.get_world_size() > 1:
             means = self._means_over_workers(predictions, data)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Unpack
 
 from fastndcg.common.lazy import pa
-from fastndcg.errors import MeasureError, suggest
+from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures import aliases
 from fastndcg.measures.definitions import DEFINITIONS, Definition
 from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
@@ -20,6 +20,12 @@ from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
     from fastndcg.measures.declarations import Rule
+
+_NO_FUNCTION = (
+    "{0} is a measure, which is no function of data; fastndcg.evaluate(rankings, measure) computes it. For "
+    "scikit-learn and boosters take what fastndcg.adapters.sklearn.scorer, or metric of "
+    "fastndcg.adapters.lightgbm, xgboost and catboost, makes of it"
+)
 
 
 class Measure:
@@ -95,11 +101,13 @@ class Measure:
     def _at(self) -> int | str | None:
         return self.cutoff if self.cutoff_column is None else self.cutoff_column
 
-    def __call__(self, **parameters: Unpack[Parameters]) -> Measure:
+    def __call__(self, *data: Never, **parameters: Unpack[Parameters]) -> Measure:
         """Return this measure with other parameters. `like="lightgbm"` sets all those of a convention.
 
         `cutoff=10` means @ 10, and `cutoff="slots"` means @ "slots".
         """
+        if data:
+            raise InputTypeError(_NO_FUNCTION.format(self))
         if "cutoff" in parameters:
             cutoff = parameters.pop("cutoff")
             return self(**parameters) @ cutoff
@@ -204,6 +212,8 @@ class Measure:
         def __getattr__(self, name: str) -> Any:
             if name not in self.__slots__ and name in self.params:
                 return self.params[name]
+            if name == "__name__":  # which scikit-learn and boosters ask of a function
+                raise AttributeError(_NO_FUNCTION.format(self))
             raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -131,3 +131,13 @@ def test_the_page(capsys):
     exec(engines.page_example("scikit-learn", "training"), names)  # noqa: S102 - the page's own lines
     assert len(names["values"]) == 5
     assert f"{names['search'].best_score_}" in capsys.readouterr().out
+
+
+def test_make_scorer_takes_functions_of_arrays_and_names_the_scorer_of_a_measure():
+    y_true = np.array([[3.0, 0, 2], [0, 1, 0], [2, 0, 1], [1, 0, 3]])
+    features = np.arange(8.0).reshape(4, 2)
+    model = LinearRegression().fit(features, y_true)
+    made = sklearn.metrics.make_scorer(fn.ndcg_score, k=2)
+    assert made(model, features, y_true) == fn.ndcg_score(y_true, model.predict(features), k=2)
+    with pytest.raises((AttributeError, fn.InputTypeError), match=r"fastndcg\.adapters\.sklearn\.scorer"):
+        sklearn.metrics.make_scorer(fn.nDCG @ 10)(model, features, y_true)

@@ -553,3 +553,12 @@ def test_help_has_the_values_of_this_measure():
     assert "gain = 'exp2'" in text and "ties = 'average'" in text
     assert fn.Measure.__doc__ is not None and fn.Measure.__doc__.startswith("A measure with the values")
     assert "A measure with the values" in pydoc.render_doc(fn.Measure)
+
+
+def test_a_measure_is_no_function_of_data():
+    for call in (lambda: (fn.nDCG @ 10)([1, 0], [0.5, 0.1]), lambda: (fn.nDCG @ 10).__name__):
+        with pytest.raises(
+            (fn.InputTypeError, AttributeError), match=r"^nDCG@10 is a measure, which is no function of data"
+        ):
+            call()
+    assert not hasattr(fn.nDCG, "__name__")
