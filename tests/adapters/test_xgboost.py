@@ -204,7 +204,7 @@ def test_what_is_refused():
         fnx.callback("nDCG@10", {"valid": matrix(VALID)})
     model = ranker(n_estimators=1, eval_metric=metric)
     with pytest.raises(
-        InputTypeError, match=r"once for each query: give it callbacks=\[fastndcg.adapters.xgboost.callback"
+        InputTypeError, match=r"have no queries: give them callbacks=\[fastndcg.adapters.xgboost.callback"
     ):
         model.fit(
             TRAIN.features,
