@@ -260,11 +260,13 @@ def read_qrels_runs(
         yield rankings, of_judged, of_scored
 
 
-def rankings_of_both(qrels: Any, run: Any, roles: Roles, *, intents: bool = False) -> Rankings:
+def rankings_of_both(
+    qrels: Any, run: Any, roles: Roles, *, intents: bool = False, name: str = "run"
+) -> Rankings:
     """What `read_qrels_run` or `Rankings.from_qrels_run` returns: each a path, in memory, or a side."""
     qrels, run = read_each_once(qrels, run)
     judged = side_of_any("qrels", qrels, "relevance", roles, intents=intents)
-    return Rankings._from_sides(judged, side_of_any("run", run, "score", roles), nan=roles.nan)
+    return Rankings._from_sides(judged, side_of_any(name, run, "score", roles), nan=roles.nan)
 
 
 def side_of_any(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
@@ -288,7 +290,7 @@ def rankings_by_name(
     found = {}
     for name, each in runs.items():
         with about(name):
-            found[name] = rankings_of_both(judged, each, roles)
+            found[name] = rankings_of_both(judged, each, roles, name=f"run[{name!r}]")
     return found
 
 

@@ -94,12 +94,17 @@ def test_documents_of_queries_are_one_run(run):
             r"run\['q1'\] has documents, and run\['bm25'\] is a run; expected one run",
         ),
         ({1: RUN, "1": RUN}, "two runs of one name"),
-        ({"bm25": {"q1": {"a": "x"}}}, "bm25: run holds values that are not numbers"),
+        ({"bm25": {"q1": {"a": "x"}}}, r"^run\['bm25'\] holds values that are not numbers"),
     ],
 )
 def test_what_is_neither_is_refused(runs, message):
     with pytest.raises(fn.FastndcgError, match=message):
         fn.evaluate(QRELS, runs, "RR")
+
+
+def test_warnings_name_the_run():
+    with pytest.warns(fn.FastndcgWarning, match=r"^run\['none'\] has no documents"):
+        fn.evaluate(QRELS, {"bm25": RUN, "none": {"q1": {}}}, "RR")
 
 
 def test_a_sink_takes_one_run():
