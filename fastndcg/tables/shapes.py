@@ -169,7 +169,7 @@ def columns_of_queries(
 
     `queries` are ids, each with a dict of its documents, with a list or a set of them, or with pairs.
     """
-    ids, sizes, has_lists, has_values = list[Any](), list[int](), False, False
+    ids, sizes, has_lists = list[Any](), list[int](), False
     columns: list[list[Any]] = [[] for _ in range(2 + intents)]  # documents, values, intents
     parts: list[list[pa.Array]] = []
     for query, documents in queries:
@@ -183,8 +183,6 @@ def columns_of_queries(
             if values is None:
                 has_lists, n = True, len(listed)
                 values = [1] * n if role == "relevance" else list(range(n, 0, -1))
-            elif listed:
-                has_values = True
             columns[0] += listed
             columns[1] += values
         ids.append(query)
@@ -197,7 +195,7 @@ def columns_of_queries(
     if has_lists and role == "score":
         if roles.ascending:
             raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
-        roles = roles if has_values else replace(roles, rank="rank")
+        roles = replace(roles, rank="rank")
     if role == "relevance" and any(part[1].null_count for part in parts):
         roles = replace(roles, unjudged="null")
     offsets = offsets_from(sizes)
