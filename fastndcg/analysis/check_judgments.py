@@ -78,7 +78,8 @@ def check_judgments(
         each query, whose values are slices with their own scales and shares.
     cutoffs, least_judged : one or several whole numbers; float
         Ranks at which to report the share of judged documents; a share below this fails.
-    query, doc_id, relevance, score, rank, keep, weight, nan, ascending, unjudged, grades, types
+    query, doc_id, relevance, score, rank, keep, weight
+    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
         Columns, and how they are read, as `Rankings.from_qrels_run` takes them. NaN scores are never refused.
 
     Returns

@@ -36,7 +36,8 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
         falling id, as in `read_trec`.
     qrels : optional
         The judgments so far: a path, a table or a dict.
-    query, doc_id, relevance, score, rank, weight, keep, nan, ascending, unjudged, grades, types
+    query, doc_id, relevance, score, rank, weight, keep
+    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
         Columns and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns

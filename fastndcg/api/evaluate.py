@@ -144,7 +144,7 @@ def evaluate(
         read: Arrow tables as `Scores.to_arrow` makes them, with the queries in order. `restart` says that all
         results come again, because a stream turned out to be scattered or to have other types.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    relevant_ids, retrieved_ids, nan, rank, ascending, unjudged, grades, types
+    relevant_ids, retrieved_ids, nan, rank, ascending, unjudged, grades, types, duplicates
         Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and
         `doc_id` is not given, the column of ids is found by its usual names.
 
