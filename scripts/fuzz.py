@@ -429,6 +429,24 @@ def _bits(value: float | bytes) -> bytes:
     return np.float64(float(value) + 0.0).tobytes()
 
 
+_ALL_BLANKS = bytes(range(33))
+
+
+def _is_hashtag(fields: list[bytes], kind: Any) -> bool:
+    """Whether a line that begins with # has the form of data."""
+    if (
+        kind is None
+        or not fields[0][1:2].strip(_ALL_BLANKS)
+        or (len(fields) < 6 if kind is RUN else len(fields) != 4)
+    ):
+        return False
+    try:
+        _bits(fields[4 if kind is RUN else 3])
+    except ValueError:
+        return False
+    return True
+
+
 def by_splitting(kind: Any, path: Path) -> Rows | None:
     """Lines split at blanks, numbers as Python reads them."""
     data, found = path.read_bytes(), []
@@ -436,7 +454,11 @@ def by_splitting(kind: Any, path: Path) -> Rows | None:
         return None
     for line in data.removeprefix(_MARK).split(b"\n"):
         fields = re.findall(rb"[^\x00-\x20]+", line)
-        if not fields or fields[0].startswith(b"#"):
+        if kind is not None and len(fields) > kind.fields:  # ids with blanks, between tabs
+            between = [field.strip(_ALL_BLANKS) for field in line.strip(_ALL_BLANKS).split(b"\t")]
+            if len(between) >= kind.fields and all(between) and (kind is RUN or len(between) == kind.fields):
+                fields = between
+        if not fields or (fields[0].startswith(b"#") and not _is_hashtag(fields, kind)):
             continue
         if kind is None:
             is_query = len(fields) > 1 and fields[1].startswith(b"qid:")

@@ -75,12 +75,12 @@ class Roles:
     unjudged: Unjudged = "refuse"
     grades: Mapping[Any, float] | float | None = None
     types: Mapping[str, Any] | None = None
-    is_judged: str | None = None
-    intents: str | None = None
-    propensity: str | None = None
     relevant_ids: str | None = None
     retrieved_ids: str | None = None
     duplicates: Duplicates = "refuse"
+    is_judged: str | None = None
+    intents: str | None = None
+    propensity: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
