@@ -171,8 +171,15 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     return f' Did you mean "{by_lower[near[0]]}"?' if near else ""
 
 
+def unknown_argument(function: str, name: str, known: Sequence[str]) -> InputTypeError:
+    """The error for an argument that a function does not have."""
+    return InputTypeError(
+        f"{function} has no argument {name}=; it takes {', '.join(known)}.{suggest(name, known)}"
+    )
+
+
 def known_arguments(function: Function) -> Function:
-    """Answer an argument that the function does not have with what it has, as `Roles.of` does."""
+    """Refuse an argument that the function does not have by `unknown_argument`."""
     import functools
     import inspect
 
@@ -182,10 +189,7 @@ def known_arguments(function: Function) -> Function:
     def checked(*values: Any, **named: Any) -> Any:
         for name in named:
             if name not in known:
-                raise InputTypeError(
-                    f"{function.__name__} has no argument {name}=; it takes {', '.join(known)}."
-                    f"{suggest(name, known)}"
-                )
+                raise unknown_argument(function.__name__, name, known)
         return function(*values, **named)
 
     return checked  # type: ignore[return-value]

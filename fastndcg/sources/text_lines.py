@@ -253,19 +253,11 @@ def _by_arrow(form: Form, block: bytes) -> Block | None:
     columns = [table[name].combine_chunks() for name in table.column_names]
     query, doc, value, *names = columns
     runs = _runs_of(query)
-    if len(table) != rows or _has_comment(runs[0]):
+    # a pattern, since pyarrow imports pandas to compare with a Python value
+    if len(table) != rows or pc.any(pc.match_substring_regex(runs[0], "^#$")).as_py():  # of a comment
         return None
     intents = pc.binary_join_element_wise(*names, pa.scalar(b" ", pa.large_binary())) if names else doc[:0]
     return Block(*runs, doc, array_of(value), intents, np.empty(0, np.int64))
-
-
-def _has_comment(queries: pa.Array) -> bool:
-    """Whether a query is "#" alone. To compare with a Python value would import pandas."""
-    import pyarrow.compute as pc
-
-    return bool(pc.any(pc.and_(pc.starts_with(queries, "#"), pc.ends_with(queries, "#"))).as_py()) and bool(
-        pc.any(pc.match_substring_regex(queries, "^#$")).as_py()
-    )
 
 
 def _rows_of_one_form(block: Array, fields: int) -> int:

@@ -25,7 +25,7 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.tables.checks import checked_columns, checked_propensity
 from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.tables.intents import intent_grades
-from fastndcg.tables.joins import join
+from fastndcg.tables.joins import join, twin_in
 from fastndcg.tables.locations import Blame, at_row, shown
 from fastndcg.tables.sides import Side, first_of_each
 from fastndcg.tables.values import (
@@ -272,18 +272,21 @@ def refuse_ids(
         return
     if relevance.max() <= 1:
         return
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    both = [np.stack([query, each.astype(np.int64)]) for each in (relevance, scores)]
-    if any(np.unique(each, axis=1).shape[1] < len(query) for each in both):
-        return
-    are_shared = np.unique(np.concatenate(both, axis=1), axis=1).shape[1] < 2 * len(query)
-    if are_shared or relevance.max() > _GREATEST_GRADE:
+    n = len(offsets) - 1
+    query = np.repeat(np.arange(n), np.diff(offsets))
+    both = [each.astype(np.int64, copy=False) for each in (relevance, scores)]
+    for rows in slice(_HEAD), slice(None):  # grades repeat in the first lists, as a rule
+        if any(twin_in(query[rows], column_of(each[rows]), n) is not None for each in both):
+            return
+    of_both = np.tile(query, 2), column_of(np.concatenate(both))
+    if twin_in(*of_both, n) is not None or relevance.max() > _GREATEST_GRADE:
         raise InputError(
             f"{what} lists of whole numbers that could be ids of documents, or grades and scores. For ids "
             f"give {as_ids}; for grades and scores give {as_grades}."
         )
 
 
+_HEAD = 4096
 _GREATEST_GRADE = 100  # above it a whole number that is in no list twice is rather an id
 
 

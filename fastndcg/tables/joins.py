@@ -69,7 +69,7 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
     n = len(qrels.queries)
     judged_docs, run_docs = alike(qrels.docs, run.docs)
     found, twice = _judged_rows(qrels.codes.astype(np.int64, copy=False), judged_docs, run_codes, run_docs, n)
-    _refuse_twins(qrels, run, twice, _twin_in(run_codes, run_docs, n))
+    _refuse_twins(qrels, run, twice, twin_in(run_codes, run_docs, n))
     judged_offsets, judged_rows = group(qrels.codes, n)
     offsets, rows = group(run_codes, n)
     as_in_run = rows
@@ -136,8 +136,8 @@ def _judged_rows(
     return found, twin
 
 
-def _twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
-    """The first document of a run that is there twice: hashes suggest it, and the ids say it."""
+def twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
+    """The first document that a query has twice: hashes suggest it, and the ids say it."""
     import pyarrow.compute as pc
 
     hashes = keys_of(docs) + codes.view(np.uint64) * _FACTOR

@@ -19,6 +19,7 @@ from fastndcg.errors import (
     check_choice,
     check_flag,
     suggest,
+    unknown_argument,
 )
 from fastndcg.typing import Duplicates, NaN, Unjudged
 
@@ -116,9 +117,7 @@ class Roles:
         known = [field.name for field in fields(cls) if field.name not in without]
         for name in keywords:
             if name not in known:
-                raise InputTypeError(
-                    f"{function} has no argument {name}=; it takes {', '.join(known)}.{suggest(name, known)}"
-                )
+                raise unknown_argument(function, name, known)
         return cls(**keywords)
 
     def keeping(self, names: Sequence[str]) -> Roles:
