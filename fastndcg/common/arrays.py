@@ -31,6 +31,15 @@ JOINED = (
 OR_UNJUDGED = f', or pass unjudged="null" where nobody judged those documents{JOINED}'
 
 
+def codes_from(offsets: Int64) -> Int64:
+    """The group of each row, the inverse of `offsets_from` over the lengths of groups.
+
+    >>> codes_from(np.array([0, 2, 2, 3]))
+    array([0, 0, 2])
+    """
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
 def offsets_from(lengths: npt.ArrayLike) -> Int64:
     """Offsets of lists of these lengths, one after another.
 

@@ -13,7 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import statistics
-from fastndcg.common.arrays import Flags, Float64, Int64, falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.common.arrays import (
+    Flags,
+    Float64,
+    Int64,
+    codes_from,
+    falling_keys,
+    offsets_from,
+    offsets_of,
+    read_only,
+)
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
@@ -41,11 +50,10 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     """
     rankings = without_pool(rankings, convention)
     if rankings._rows_of_run is not None and (convention.ties in BY_ROW or convention.grades == "distinct"):
-        query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
-        rankings = _with_rows(rankings, np.lexsort((rankings._rows_of_run, query)))
+        rankings = _ordered_by(rankings, rankings._rows_of_run)
     if convention.grades == "distinct":
         grades = rankings.relevance if rankings.is_judged is None else rankings.relevance * rankings.is_judged
-        query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+        query = codes_from(rankings.offsets)
         falling = np.empty(rankings.n_docs, np.int64)
         falling[np.lexsort((falling_keys(grades), query))] = np.arange(rankings.n_docs)
         distinct = read_only(rankings.offsets[1:][query] - 1 - falling)
@@ -68,9 +76,7 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     distinct = decode(pc.unique(rankings.doc_ids))  # text is ordered by UTF-8 bytes, as by strcmp
     places = places_of(distinct if convention.ties == "item_desc" else distinct.cast(pa.string()))
     place = places[array_of(pc.index_in(decode(rankings.doc_ids), distinct))]
-    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
-    rows = np.lexsort((place if convention.ties == "docid_asc" else -place, query))
-    return _with_rows(rankings, rows)
+    return _ordered_by(rankings, place if convention.ties == "docid_asc" else -place)
 
 
 def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
@@ -87,7 +93,7 @@ def without_own(rankings: Rankings, convention: Convention) -> Rankings:
     if not convention.drops_own or rankings.doc_ids is None or rankings.__dict__["_query_ids"] is None:
         return rankings
     documents, queries = alike_ids(rankings.doc_ids, rankings.query_ids)
-    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    query = codes_from(rankings.offsets)
     kept = ~array_of(pc.equal(documents, queries.take(pa.array(query))))
     if kept.all():
         return rankings
@@ -98,6 +104,11 @@ def without_own(rankings: Rankings, convention: Convention) -> Rankings:
         doc_ids=rankings.doc_ids.filter(pa.array(kept)),
         judged=JudgedPool(*map(read_only, ideals.pool(rankings))),
     )
+
+
+def _ordered_by(rankings: Rankings, keys: Int64) -> Rankings:
+    """Return the rankings with the rows of each query by rising key."""
+    return _with_rows(rankings, np.lexsort((keys, codes_from(rankings.offsets))))
 
 
 def _with_rows(rankings: Rankings, rows: Int64) -> Rankings:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
+from fastndcg.common.arrays import Float64, Int64, codes_from, offsets_from, offsets_of
 from fastndcg.measures import DCG, Measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import gain_values, launch
@@ -76,7 +76,7 @@ def _build_ideal(
     rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any], turn: int = -1
 ) -> Rankings:
     """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
-    query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+    query = codes_from(offsets)
     order = np.lexsort((turn * gain_values.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":

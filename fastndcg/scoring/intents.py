@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Float64, Int64, falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.common.arrays import (
+    Float64,
+    Int64,
+    codes_from,
+    falling_keys,
+    offsets_from,
+    offsets_of,
+    read_only,
+)
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.lazy import pa
 from fastndcg.common.threads import in_threads
@@ -150,7 +158,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     if rankings.doc_ids is not None:
         import pyarrow.compute as pc
 
-        query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+        query = codes_from(offsets)
         ids = decode(rankings.doc_ids.take(pa.array(rows)))
         if not pa.types.is_integer(ids.type):
             ids = ids.cast(pa.large_binary())

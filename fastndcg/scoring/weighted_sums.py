@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastndcg.common.arrays import codes_from
 from fastndcg.errors import InputError
 from fastndcg.measures import CG, Measure, NumRel
 from fastndcg.rankings.rankings import Rankings
@@ -132,7 +133,7 @@ def _precisions(measure: Measure, rankings: Rankings) -> Float64:
     gain_values.check_complete(measure)
     gains = gain_values.gains_of_documents(measure, rankings)
     n = rankings.n_docs
-    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    query = codes_from(rankings.offsets)
     order = np.lexsort((-np.arange(n), rankings.scores, -query))[::-1]
     scores, begins = rankings.scores[order], np.ones(n, np.bool_)
     begins[1:] = (scores[1:] != scores[:-1]) | (query[1:] != query[:-1])

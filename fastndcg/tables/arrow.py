@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Array, Int64, combine_flags, offsets_from
+from fastndcg.common.arrays import Array, Int64, codes_from, combine_flags, offsets_from
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -273,7 +273,7 @@ def refuse_ids(
     if relevance.max() <= 1:
         return
     n = len(offsets) - 1
-    query = np.repeat(np.arange(n), np.diff(offsets))
+    query = codes_from(offsets)
     both = [each.astype(np.int64, copy=False) for each in (relevance, scores)]
     for rows in slice(_HEAD), slice(None):  # grades repeat in the first lists, as a rule
         if any(twin_in(query[rows], column_of(each[rows]), n) is not None for each in both):
@@ -372,7 +372,7 @@ def _from_id_lists(
                 f'column "{name}" holds lists of {docs.type}; '
                 "expected lists of whole numbers or strings, the ids of documents"
             )
-        codes = np.repeat(np.arange(len(table)), np.diff(offsets))
+        codes = codes_from(offsets)
         place = partial(_place, queries, codes)
         side = Side(f'column "{name}"', queries, codes, docs, falling_ranks(offsets), place)
         sides.append(first_of_each(side) if columns.duplicates == "first" else side)

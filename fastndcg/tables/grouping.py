@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Array, Int64, arrow_column, read_only
+from fastndcg.common.arrays import Array, Int64, arrow_column, codes_from, read_only
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -56,7 +56,7 @@ class Grouped:
         """The number of each row's query."""
         if self.codes is not None:
             return self.codes
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return codes_from(self.offsets)
 
     def in_order(self, one: Array, other: Array) -> tuple[Array, Array]:
         """Return two columns of numbers in query order."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Array, Int64, offsets_from, plain_numbers, read_only, runs_of
+from fastndcg.common.arrays import Array, Int64, codes_from, offsets_from, plain_numbers, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, combine, is_list, is_number
 from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
@@ -118,7 +118,7 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
             f"{name} holds intent {number}; intents are numbered from 0 in each query, below {_MOST_INTENTS}"
         )
     offsets, numbers = offsets.astype(np.int64), numbers.astype(np.int64)
-    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    document = codes_from(offsets)
     order = np.lexsort((numbers, document))
     numbers, grades = numbers[order], plain_numbers(grades[order])
     twice = (numbers[1:] == numbers[:-1]) & (document[1:] == document[:-1])

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import Array, offsets_from
+from fastndcg.common.arrays import Array, codes_from, offsets_from
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -486,7 +486,7 @@ def side_of_table(
     with naming(name):
         if is_list(docs.type) and not found.is_table:  # of a dict, whose ids are checked
             offsets = offsets_from(array_of(pc.list_value_length(docs)))
-            codes = np.repeat(np.arange(len(query)), np.diff(offsets))
+            codes = codes_from(offsets)
             docs, values, *intents = (combine(each).flatten() for each in (docs, values, *intents))
             blame = Blame(offsets, query, None)
             side = Side(name, combine(query), codes, docs, np.empty(0), lambda _: name)
@@ -562,7 +562,7 @@ def _side_of_lists(
         roles = replace(roles, rank="rank")
         values = column_of(falling_ranks(offsets))
     docs = _checked_ids(column, docs, "document", of_rows, is_text=is_text)
-    codes = np.repeat(np.arange(len(query)), np.diff(offsets))
+    codes = codes_from(offsets)
 
     def place(row: int) -> str:
         return f"{name}, row {of_rows.number(int(codes[row]))}"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import Array, negate, split_unjudged
+from fastndcg.common.arrays import Array, codes_from, negate, split_unjudged
 from fastndcg.common.arrow_types import (
     array_of,
     combine,
@@ -189,7 +189,7 @@ def _undecimal(label: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -
     if is_ranked and len(np.unique(floats)) < len(decimals.dictionary):  # of any query
         queries, ids, is_known = np.zeros(len(floats), np.int64), blame.query_ids, True
         if blame.offsets is not None and blame.offsets[-1] == len(floats):
-            queries = np.repeat(np.arange(len(blame.offsets) - 1), np.diff(blame.offsets))
+            queries = codes_from(blame.offsets)
         elif isinstance(ids, pa.Array | pa.ChunkedArray) and len(ids) == len(floats):
             queries = array_of(combine(decode(plain(ids))).dictionary_encode().indices)
         else:  # rows without a grade are left out
