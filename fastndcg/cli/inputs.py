@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import Missing
 
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
+Duplicates = StrEnum("Duplicates", ["refuse", "first"])
 STDIN = "standard input"
 _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}  # of text that is no result file
 
@@ -50,6 +51,10 @@ class Columns:
 class Reading(Columns):
     """The options of all commands that read predictions: which columns are read, and how."""
 
+    relevant_ids: str | None = option(
+        "Column of the ids of the relevant documents of a query; --retrieved-ids goes with it."
+    )
+    retrieved_ids: str | None = option("Column of the ids of the retrieved documents of a query, best first.")
     is_judged: str | None = option("Column that is false for documents without a judgment.")
     propensity: str | None = option(
         "Column of the probability that a document was seen, for measures with ips=True."
@@ -59,6 +64,10 @@ class Reading(Columns):
     ascending: bool = options.ASCENDING
     unjudged: Unjudged = option(
         "Refuse documents with a null grade, or treat them as unjudged.", Unjudged.refuse
+    )
+    duplicates: Duplicates = option(
+        "Refuse a document that is there twice in judgments, a run or a list of ids, or keep the first.",
+        Duplicates.refuse,
     )
     grades: str | None = option(
         'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '

@@ -1,9 +1,13 @@
 """Two lists in a row: ids of relevant and of retrieved documents, or grades and scores."""
 
+import json
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import run
 
 import fastndcg as fn
 
@@ -143,3 +147,22 @@ def test_ids_that_are_there_twice_or_missing_are_refused():
         data = pa.table({"relevant_ids": [relevant], "retrieved_ids": [retrieved]})
         with pytest.raises(fn.FastndcgError, match=message):
             fn.evaluate(data, "nDCG")
+
+
+def test_the_command_line_takes_what_its_message_says(tmp_path):
+    """Lists of ids by options, and documents that are there twice."""
+    pq.write_table(
+        pa.table({"user_id": [1, 2], "label": [[1, 2, 3]] * 2, "prediction": [[1, 6, 2], [4, 1, 5]]}),
+        path := tmp_path / "a.parquet",
+    )
+    refused = run("score", path, "-m", "nDCG@3")
+    assert refused.exit_code == 3
+    (words,) = re.findall("For ids give (.*), (.*); for grades", refused.stderr)
+    read = run("score", path, "-m", "nDCG@3", "--format", "json", *" ".join(words).split())
+    assert json.loads(read.stdout)["measures"][0]["mean"] == pytest.approx(0.5)
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 a 0\n")
+    (tmp_path / "run").write_text("q Q0 b 1 2.5 x\nq Q0 a 2 1.5 x\nq Q0 a 3 0.5 x\n")
+    both = ("score", "--qrels", tmp_path / "qrels", "--run", tmp_path / "run", "-m", "RR", "--format", "json")
+    refused = run(*both)
+    assert refused.exit_code == 3 and "or pass --duplicates first to keep the first" in refused.stderr
+    assert json.loads(run(*both, "--duplicates", "first").stdout)["measures"][0]["mean"] == 0.5
