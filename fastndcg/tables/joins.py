@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Array, Flags, Int64, falling_keys, offsets_of, read_only
+from fastndcg.common.arrays import Array, Int64, falling_keys, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.hashes import keys_of
 from fastndcg.errors import InputError, check_choice, count_of, warn
@@ -124,7 +124,7 @@ def _judged_rows(
     keys = judged_codes * width + array_of(coded.indices)
     order = np.argsort(keys, kind="stable") if (keys[1:] < keys[:-1]).any() else np.arange(len(keys))
     keys = keys[order]
-    twin = _first_twin(judged_codes, order, keys[1:] == keys[:-1], n)
+    twin = _first_twin(judged_codes, order, keys, n)
     # most documents of a run are judged for no query, and this table is small
     places = array_of(pc.index_in(run_docs, coded.dictionary), width - 1)
     rows = np.flatnonzero((places < width - 1) & (run_codes < n))
@@ -149,17 +149,15 @@ def twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
     coded = docs.take(column_of(rows)).dictionary_encode()
     keys = codes[rows] * len(coded.dictionary) + array_of(coded.indices)
     order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    return _first_twin(codes, rows[order], keys[1:] == keys[:-1], n)
+    return _first_twin(codes, rows[order], keys[order], n)
 
 
-def _first_twin(codes: Array, order: Int64, is_again: Flags, n: int) -> Twin | None:
+def _first_twin(codes: Array, order: Int64, keys: Int64, n: int) -> Twin | None:
     """The twin that comes first: of the first query, then the one whose second row is the first.
 
-    `order` has equal documents side by side, each with its rows in order; `is_again` says which are as the
-    one before.
+    `order` has equal documents side by side, each with its rows in order; their `keys` are equal, too.
     """
-    again = np.flatnonzero(is_again & (codes[order[1:]] < n))
+    again = np.flatnonzero((keys[1:] == keys[:-1]) & (codes[order[1:]] < n))
     if not len(again):
         return None
     first = again[np.lexsort((order[again + 1], codes[order[again]]))[0]]
