@@ -284,7 +284,7 @@ def _check_documents(qrels: Side, run: str, fields: dict[str, Any]) -> None:
     """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
     offsets, is_judged = fields["offsets"], fields["is_judged"]
     met = is_judged | (fields["relevance"] < 0)  # also unjudged documents of the pool
-    has_met = np.diff(np.append(0, np.cumsum(met))[offsets]) > 0
+    has_met = np.diff(offsets_of(met, offsets)) > 0
     returned = np.flatnonzero(np.diff(offsets))
     lacking = returned[~has_met[returned]]
     found = len(returned) - len(lacking)
