@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.common.arrays import runs_of
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import (
@@ -443,7 +444,7 @@ def _are_ranks(name: str, lines: Lines) -> bool:
         order = np.argsort(codes, kind="stable")
         codes, in_rows = codes[order], values[order]
     starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-    places = np.arange(1, len(codes) + 1) - np.repeat(starts, np.diff(starts, append=len(codes)))
+    places = runs_of(1, np.diff(starts, append=len(codes)))
     if np.array_equal(in_rows, places):
         return True
     with np.errstate(invalid="ignore"):
