@@ -50,7 +50,7 @@ USUAL_NAMES, OTHER_NAMES = (
     {role: tuple(names.split("|")[part].split()) for role, names in _NAMES.items()} for part in (0, 1)
 )
 
-_SHOWN = 12  # column names that a message lists; a feature table has hundreds
+_SHOWN = 12  # names that a message lists; a feature table has hundreds
 _OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types", "duplicates")  # how columns are read
 # columns that are read only where named
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
@@ -425,7 +425,7 @@ def find_column(
         )
     raise ColumnError(
         f"no column has a usual name of the {role} ({', '.join(USUAL_NAMES[role])}); "
-        f'the columns are {_list_in_words(names)}. Name it, as in {argument}="..."'
+        f'the columns are {in_words(names)}. Name it, as in {argument}="..."'
     )
 
 
@@ -458,7 +458,7 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
     strings = [other for other in names if isinstance(other, str)]
     of = "" if argument == "keep" else f" for {argument}="  # slices and cutoffs are kept, too
     raise ColumnError(
-        f'there is no column "{name}"{of}; the columns are {_list_in_words(names)}.{suggest(name, strings)}'
+        f'there is no column "{name}"{of}; the columns are {in_words(names)}.{suggest(name, strings)}'
     )
 
 
@@ -474,7 +474,7 @@ def named_columns(names: Sequence[str], argument: str, given: str | Sequence[str
     return tuple(check_column(names, argument, name) for name in listed)
 
 
-def _list_in_words(names: Sequence[object]) -> str:
+def in_words(names: Sequence[object]) -> str:
     if not names:
         return "none at all"
     shown = ", ".join(f'"{name}"' if isinstance(name, str) else repr(name) for name in names[:_SHOWN])

@@ -27,13 +27,12 @@ from fastndcg.common.arrow_types import (
 from fastndcg.errors import InputError, InputTypeError, count_of, suggest
 from fastndcg.tables.checks import UNJUDGED, or_last
 from fastndcg.tables.locations import Blame, shown
+from fastndcg.tables.roles import Roles, in_words
 
 if TYPE_CHECKING:
-    from fastndcg.tables.roles import Roles
     from fastndcg.typing import NaN
 
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
-_SHOWN_WORDS = 12  # that a message lists
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
 WORDS = ', or say the grade of each word, as in grades={"perfect": 2, "fair": 1, "bad": 0}'
 
@@ -118,12 +117,10 @@ def _grades_of_words(
             if unknown.any():
                 first = int(np.argmax(unknown))
                 keys = [str(each) for each in grades]
-                listed = ", ".join(f'"{each}"' for each in keys[:_SHOWN_WORDS])
-                more = "" if len(keys) <= _SHOWN_WORDS else f" and {len(keys) - _SHOWN_WORDS} more"
                 hint = suggest(str(chunk[first].as_py()), keys)
                 raise InputError(
                     f"{label} has {shown(chunk[first])}{blame.at(before + first)}, for which grades= "
-                    f"has no grade; it has one for {listed}{more}.{hint}"
+                    f"has no grade; it has one for {in_words(keys)}.{hint}"
                 )
         places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
         chunks.append(numbers.take(places))
