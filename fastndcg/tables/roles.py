@@ -101,9 +101,9 @@ class Roles:
     @property
     def given_types(self) -> dict[str, pa.DataType]:
         """The types of `types`, as Arrow's."""
-        given = dict(self.types or {})
         return {
-            name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in given.items()
+            name: pa.type_for_alias(kind) if isinstance(kind, str) else kind
+            for name, kind in (self.types or {}).items()
         }
 
     @classmethod
@@ -273,7 +273,7 @@ def find_columns(
     >>> find_columns(["QID", "doc", "label", "score"], Roles())
     Columns(query='QID', relevance='label', score='score')
     """
-    if roles.grades is not None and roles.one_grade is not None:
+    if roles.one_grade is not None:
         raise ColumnError(
             f"grades={roles.grades} is the grade of every judgment, and this table has predictions; name its "
             "column of grades by relevance="
@@ -283,10 +283,10 @@ def find_columns(
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     others = (name for role, name in optional.items() if role != "doc_id" and name is not None)
     second = {*second_choice, *kept, *others}
-    keys: tuple[str, ...] = ()
-    if roles.query is not None and not isinstance(roles.query, str):
-        keys = named_columns(names, "query", roles.query)
-        roles, keys = replace(roles, query=keys[0] if len(keys) == 1 else None), keys if len(keys) > 1 else ()
+    named, keys = roles.query, tuple[str, ...]()
+    if named is not None and not isinstance(named, str):
+        keys = named_columns(names, "query", named)
+        named, keys = (keys[0], ()) if len(keys) == 1 else (None, keys)
         kept = tuple(dict.fromkeys([*keys, *kept]))
     id_lists = _find_id_lists(names, roles, is_list)
     if id_lists:
@@ -296,8 +296,7 @@ def find_columns(
     all_or_free = names if roles.relevance is not None else free
     relevance = find_column(all_or_free, "relevance", roles.relevance, second_choice=second)
     query = ", ".join(keys) or None
-    if not keys and (roles.query is not None or fitting(names, "query") or not is_list(relevance)):
-        named = roles.query if isinstance(roles.query, str) else None
+    if not keys and (named is not None or fitting(names, "query") or not is_list(relevance)):
         query = find_column(names, "query", named, second_choice=second)
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
@@ -410,13 +409,11 @@ def find_column(
         return check_column(names, role, given)
     every = fitting(names, role)
     found = [name for name in every if name not in second_choice] or every
-    if len(found) == 1:
-        return found[0]
     distinct = list(dict.fromkeys(found))
-    # the argument that says that judgments are of intents names their column, too
-    argument = "intents" if role == "intent" else role
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
+    # the argument that says that judgments are of intents names their column, too
+    argument = "intents" if role == "intent" else role
     if distinct:
         listed = " and ".join(f'"{name}"' for name in distinct)
         raise ColumnError(
