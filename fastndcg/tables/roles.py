@@ -54,6 +54,7 @@ _SHOWN = 12  # names that a message lists; a feature table has hundreds
 _OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types", "duplicates")  # how columns are read
 # columns that are read only where named
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
+_ID_LISTS = "relevant_ids", "retrieved_ids"
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class Columns(Roles):
         """The column of each role. `query` is None if row numbers are the ids; other roles may be absent."""
         found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
         order = "score" if self.rank is None else "rank"
-        roles = ("relevant_ids", "retrieved_ids") if self.are_ids else ("relevance", order)
+        roles = _ID_LISTS if self.are_ids else ("relevance", order)
         return {"query": self.query, roles[0]: self.relevance, roles[1]: self.score} | found
 
     def __repr__(self) -> str:
@@ -328,9 +329,6 @@ def find_columns(
         named=is_named,
         ranks=other_ranks(names, score),
     )
-
-
-_ID_LISTS = "relevant_ids", "retrieved_ids"
 
 
 def _find_id_lists(
