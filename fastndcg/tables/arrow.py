@@ -307,10 +307,9 @@ def _queries_of_lists(
 def check_one_row(query_ids: pa.ChunkedArray, names: Sequence[str]) -> None:
     """Raise for a query that has several rows; `names` are the columns that hold lists."""
     codes = array_of(combine(decode(query_ids)).dictionary_encode().indices)
-    new = np.zeros(len(codes), np.bool_)
-    new[np.unique(codes, return_index=True)[1]] = True
-    if not new.all():
-        raise several_rows_of_lists(query_ids[int(np.argmin(new))], names)
+    again = codes != np.arange(len(codes))  # codes count queries as they appear
+    if again.any():
+        raise several_rows_of_lists(query_ids[int(np.argmax(again))], names)
 
 
 def falling_ranks(offsets: Int64) -> Int64:
