@@ -176,11 +176,10 @@ def _of_documents(
 ) -> dict[str, Any]:
     """Optional columns, as `Rankings.from_offsets` takes them; what is not `graded` is also unjudged."""
     found: dict[str, Any] = {}
-    flags, name = None, columns.is_judged
-    if name is not None:
-        flags = flags_in(name, values_of(name), blame)
-    if flags is not None or graded is not None:
-        found["is_judged"] = combine_flags(flags, graded)
+    if (name := columns.is_judged) is not None:
+        graded = combine_flags(flags_in(name, values_of(name), blame), graded)
+    if graded is not None:
+        found["is_judged"] = graded
     if (name := columns.doc_id) is not None:
         found["doc_ids"] = doc_ids_in(name, values_of(name), blame)
     if (name := columns.intents) is not None:
