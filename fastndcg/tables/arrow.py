@@ -328,13 +328,14 @@ def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """
     import pyarrow.compute as pc
 
-    if pa.types.is_null(column.type) or pa.types.is_integer(decode(column).type):  # one id in each
-        column = decode(column).cast(pa.string())
-    if not is_text(decode(column).type):
+    texts = decode(column)
+    if pa.types.is_null(texts.type) or pa.types.is_integer(texts.type):  # one id in each
+        texts = texts.cast(pa.string())
+    if not is_text(texts.type):
         raise InputTypeError(
             f'column "{name}" is {column.type}; expected lists of ids, or text of ids separated by blanks'
         )
-    texts = pc.utf8_trim_whitespace(pc.fill_null(combine(decode(column)), ""))
+    texts = pc.utf8_trim_whitespace(pc.fill_null(combine(texts), ""))
     listed = texts.filter(pc.match_substring_regex(texts, r"^[\[{(]|[,;]\s"))
     if len(listed):
         raise InputError(
