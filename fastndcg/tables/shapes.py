@@ -193,15 +193,20 @@ def columns_of_queries(
     if columns[0] or not parts:
         parts.append(_arrays(name, columns, roles))
     if has_lists and role == "score":
-        if roles.ascending:
-            raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
-        roles = replace(roles, rank="rank")
+        roles = _best_first(name, roles)
     if role == "relevance" and any(part[1].null_count for part in parts):
         roles = replace(roles, unjudged="null")
     offsets = offsets_from(sizes)
     flat = (_end_to_end(name, of, each) for of, each in zip(_COLUMNS, zip(*parts, strict=True), strict=False))
     lists = (pa.LargeListArray.from_arrays(offsets, each) for each in flat)
     return _table([_ids(name, "query", ids), *lists], roles)
+
+
+def _best_first(name: str, roles: Roles) -> Roles:
+    """The roles of a run of lists without scores, which stand best first."""
+    if roles.ascending:
+        raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
+    return replace(roles, rank="rank")
 
 
 def _table(columns: Sequence[Any], roles: Roles) -> tuple[pa.Table, Found]:
@@ -557,10 +562,7 @@ def _side_of_lists(
     elif role == "relevance":
         values = column_of(np.ones(len(docs), np.int64))
     else:
-        if roles.ascending:
-            raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
-        roles = replace(roles, rank="rank")
-        values = column_of(falling_ranks(offsets))
+        roles, values = _best_first(name, roles), column_of(falling_ranks(offsets))
     docs = _checked_ids(column, docs, "document", of_rows, is_text=is_text)
     codes = codes_from(offsets)
 
