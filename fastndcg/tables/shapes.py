@@ -58,8 +58,6 @@ _LISTED: dict[Role, Literal["relevant_ids", "retrieved_ids"]] = {
     "score": "retrieved_ids",
 }
 _PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # fields of structs without names of their own
-
-
 _WORD = {"relevance": "grade", "score": "score"}
 
 
@@ -218,7 +216,7 @@ def _table(columns: Sequence[Any], roles: Roles) -> tuple[pa.Table, Found]:
 
 def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[list[Any], list[Any] | None]:
     """The documents of a query and their values; without these they stand best first, or are relevant."""
-    expected = f"a dict from document id to {'grade' if role == 'relevance' else 'score'}"
+    expected = f"a dict from document id to {_WORD[role]}"
     if hasattr(documents, "dtype") and callable(getattr(documents, "to_dict", None)):
         documents = _of_series(name, query, documents)
     if is_answer(documents):
