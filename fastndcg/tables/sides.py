@@ -78,12 +78,12 @@ def with_values(
     """
     graded = None
     if role == "score":  # nulls are NaN, which pandas writes as null: refused or ranked last by the join
-        side = side._replace(values=scores_in(roles, column, blame, "last"))
+        values = scores_in(roles, column, blame, "last")
     elif roles.one_grade is not None:
-        side = side._replace(values=np.full(len(side.codes), roles.one_grade))
+        values = np.full(len(side.codes), roles.one_grade)
     else:
         values, graded = grades_in(roles, column, blame)
-        side = side._replace(values=values)
+    side = side._replace(values=values)
     if graded is not None:
         rows = np.flatnonzero(graded)
         side = rows_of(side, rows)
