@@ -135,8 +135,6 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     try:
-        if isinstance(data, pa.RecordBatch):
-            return pa.RecordBatchReader.from_batches(data.schema, [data])
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "__arrow_c_array__"):
