@@ -6,7 +6,6 @@ compute anchors too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,13 +87,20 @@ class Anchors(OfOrders, AsFrame):
 
     def means(self) -> dict[str, dict[str, float]]:
         """By measure: the means of worst, random, actual and best, and their position."""
-        return {name: _anchor_of(means) for name, means in self._means().items()}
+        found = {name: _anchor(*map(np.float64, means)) for name, means in self._means().items()}
+        return {
+            name: {of: float(mean) for of, mean in each._asdict().items()} for name, each in found.items()
+        }
 
     def summary(self) -> Summary:
         """A row for each measure: its mean, those of the other orders, and their position."""
         n = len(self.measures)
         empty = self._scores._empty[2 * n : 3 * n].sum(axis=1).tolist()
-        return summary_of_orders(self._means(), empty, len(self))
+        rows = []
+        for (name, numbers), undefined in zip(self.means().items(), empty, strict=False):
+            mean = {"mean": numbers.pop("actual")}
+            rows.append({"measure": name} | mean | numbers | {"queries": len(self), "empty": undefined})
+        return Summary(rows)
 
     def to_arrow(self) -> pa.Table:
         """A row for each query and measure: the id, measure, worst, random, actual, best, and position, NaN
@@ -175,16 +181,16 @@ def anchors(
     with hold_functions(asked):
         if isinstance(rankings, RankingsStream):
             threads = rankings._scoring_threads if threads is None else threads
-            part = partial(scores_of_orders, asked, threads=threads)
+            part = partial(_scores_of_orders, asked, threads=threads)
             return Anchors(streams.evaluate_stream(rankings, part))
         check_rankings(rankings)
-        return Anchors(scores_of_orders(asked, rankings, threads))
+        return Anchors(_scores_of_orders(asked, rankings, threads))
 
 
 ORDERS = ("worst", "random", "actual", "best")
 
 
-def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Scores:
+def _scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Scores:
     """Scores of all measures for each order, one order after the other."""
     actual = methods.score(measures, rankings, threads)
     for measure in measures:
@@ -202,20 +208,6 @@ def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads:
     values = np.concatenate([part.reshape(actual.values.shape) for part in orders])
     empty = np.tile(actual._empty, (len(ORDERS), 1))
     return Scores(measures * len(ORDERS), values, empty, rankings, rankings.weight)
-
-
-def summary_of_orders(means: Mapping[str, Sequence[float]], empty: Sequence[int], queries: int) -> Summary:
-    """The result of `Anchors.summary`, from the means of a measure for each order."""
-    rows = []
-    for (name, of_orders), n_empty in zip(means.items(), empty, strict=False):
-        numbers = _anchor_of(of_orders)
-        mean = {"mean": numbers.pop("actual")}
-        rows.append({"measure": name} | mean | numbers | {"queries": queries, "empty": n_empty})
-    return Summary(rows)
-
-
-def _anchor_of(means: Sequence[float]) -> dict[str, float]:
-    return {of: float(value) for of, value in _anchor(*map(np.float64, means))._asdict().items()}
 
 
 def _anchor(worst: Any, random: Any, actual: Any, best: Any) -> Anchor:
