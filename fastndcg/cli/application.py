@@ -22,7 +22,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
-from fastndcg.cli.exit_codes import FAILED, USAGE
+from fastndcg.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 from fastndcg.cli.output import end, note, write
 from fastndcg.common.removed import advice
 from fastndcg.errors import SYNONYMS, FastndcgError, FastndcgWarning
@@ -202,7 +202,7 @@ class Commands(TyperGroup):
             said, path = " ".join(error.format_message().split()), (error.ctx or ctx).command_path
             end(USAGE, f"{said}{hint} (see `{path} -h`)")
         except KeyboardInterrupt:
-            end(130, "Interrupted.")
+            end(INTERRUPTED, "Interrupted.")
 
 
 class RefusedError(FastndcgError):
