@@ -68,11 +68,11 @@ def chart_of(rows: Rows) -> Chart:
     return alt.Chart(alt.InlineData(values=without_nan(shown)))
 
 
-def colours_of(names: list[str], field: str = "system") -> Any:
+def colours_of(names: list[str]) -> Any:
     """Return a colour for each name, in the order of the names. A single name has no legend."""
     # opaque, also where the colours fill bands that one can see through
     legend = altair().Legend(orient="top", symbolOpacity=1) if len(names) > 1 else None
-    return altair().Color(f"{field}:N", title=None, scale=scale_of(names), legend=legend)
+    return altair().Color("system:N", title=None, scale=scale_of(names), legend=legend)
 
 
 def scale_of(names: list[str], choices: Sequence[Any] = COLOURS) -> Any:
