@@ -237,8 +237,8 @@ def _report(
         for key, of_slice in slices.items()
         for row in of_slice.rows
     ]
-    pairs = dict.fromkeys((row["measure"], row["system"], row["baseline"]) for row in compared.rows)
-    moved = [(*pair, compared.movers(*pair[:2], movers, baseline=pair[2])) for pair in pairs if movers]
+    pairs = [(row["measure"], row["system"], row["baseline"]) for row in compared.rows if movers]
+    moved = [(*pair, compared.movers(*pair[:2], movers, baseline=pair[2])) for pair in pairs]
     if layout is Layout.table:
         parts = _texts(compared, of_slices, by, ranks=ranks, is_last=not moved)
         write("\n\n".join([*parts, *(_movers_text(*each) for each in moved)]) + "\n")

@@ -47,14 +47,14 @@ def sections_of(found: Found, command: str) -> Iterator[str]:
 def _comparison(found: Found, comparison: Comparison) -> Iterator[str]:
     yield paragraph(comparison.heading() + ".")
     yield picture(comparison.plot.effects)
-    for system, baseline in _pairs(comparison):
+    for system, baseline in comparison._pairs:
         rows = [row for row in comparison.rows if (row["system"], row["baseline"]) == (system, baseline)]
         yield _differences(f"{system} minus {baseline}", "measure", rows)
     if len(comparison.systems) > 2:
         yield result(f"Ranks of systems ({RANKS})", comparison.ranks())
     yield fold("All numbers of the comparison", result("Differences", Table(comparison.to_arrow(), 3)))
     for measure in found.measures:
-        for system, baseline in _pairs(comparison):
+        for system, baseline in comparison._pairs:
             drawn = picture(comparison.plot.differences, measure, system, baseline=baseline)
             yield fold(f"{measure} of each query: {system} minus {baseline}", drawn)
 
@@ -72,7 +72,7 @@ def _differences(caption: str, name: str, rows: Iterable[dict[str, Any]]) -> str
 
 def _slices(found: Found) -> Iterator[str]:
     yield picture(plot.slices, found.scores, found.main, found.by, found.confidence)
-    for system, baseline in _pairs(found.comparison) if found.slices and found.comparison else ():
+    for system, baseline in found.comparison._pairs if found.slices and found.comparison else ():
         rows = slice_rows(found, system, baseline)
         largest = sorted(row["queries"] for row in rows)[-_SLICES:]
         title = f"{found.main}: {system} minus {baseline}"
@@ -85,7 +85,7 @@ def _slices(found: Found) -> Iterator[str]:
 
 
 def _movers(found: Found, comparison: Comparison) -> Iterator[str]:
-    for system, baseline in _pairs(comparison):
+    for system, baseline in comparison._pairs:
         queries = comparison.movers(found.main, system, _LISTED, baseline=baseline)
         if len(queries):
             yield result(f"{found.main}: {system} (system) against {baseline} (baseline)", queries)
@@ -145,7 +145,3 @@ def _evaluated(found: Found, command: str) -> Iterator[str]:
 def _draw_anchors(found: Found) -> Chart:
     of = (anchors(each, found.measures, threads=found.threads) for each in found.rankings.values())
     return plot.anchors(dict(zip(found.rankings, of, strict=True)))
-
-
-def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((row["system"], row["baseline"]) for row in comparison.rows))
