@@ -25,7 +25,7 @@ from fastndcg.sources.formats import format_of_name
 from fastndcg.sources.inputs import read_columns
 from fastndcg.sources.open_file import read_each_once
 from fastndcg.sources.trec import side_of_any
-from fastndcg.statistics.intervals import check_size
+from fastndcg.statistics.intervals import FAILS, HOLDS, check_size
 from fastndcg.tables.frames import is_table
 from fastndcg.tables.joins import alike, join
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fastndcg.tables.sides import Side
     from fastndcg.typing import JoinKeywords
 
-HOLDS, CAUTION, FAILS = "holds", "caution", "fails"
+CAUTION = "caution"
 _EXAMPLES = 3
 _TEXT = "query_text"  # the column of texts of queries, unless another is named
 _CORPUS_IDS = ("id", "docid", "docno", "corpusid")

@@ -21,7 +21,7 @@ from fastndcg.measures import find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import ROUNDING
-from fastndcg.statistics.intervals import SMALL, check_size, t_quantile
+from fastndcg.statistics.intervals import FAILS, HOLDS, SMALL, UNDECIDED, check_size, t_quantile
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips
 from fastndcg.statistics.significance import CORRECTIONS, Spread, direction, holm
 
@@ -54,7 +54,6 @@ class Options(NamedTuple):
     interval: str
 
 
-HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 _OF_RANKS = {"system": pa.string(), **dict.fromkeys(("rank", "low", "high"), pa.int64())}
 _OF_RANKS |= {"group": pa.string()}
 _OF_VERDICTS = {

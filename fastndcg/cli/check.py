@@ -6,10 +6,11 @@ from typing import Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
-from fastndcg.cli.gates import FAILS, HOLDS, Verdict, hold
+from fastndcg.cli.gates import Verdict, hold
 from fastndcg.cli.inputs import Columns, find_sources, name_runs, read_once
 from fastndcg.cli.output import Format, note, refuse, write_table
 from fastndcg.errors import count_of
+from fastndcg.statistics.intervals import FAILS, HOLDS
 
 
 @command

@@ -21,13 +21,13 @@ from fastndcg.cli.output import end, note, refuse, write
 from fastndcg.common.markup import markdown_table, markdown_text
 from fastndcg.common.table import digits, name_of
 from fastndcg.errors import InputError, SourceError, count_of, visible
+from fastndcg.statistics.intervals import FAILS, HOLDS, UNDECIDED
 
 if TYPE_CHECKING:
     from fastndcg.analysis.comparison import Comparison
     from fastndcg.measures import Measure
 
 Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python
-HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 _MOST = 100  # failures that stderr lists
 _ROWS = 500  # gates that a summary lists, of which GitHub takes 1 MiB
 

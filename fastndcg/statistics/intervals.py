@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from fastndcg.errors import InputError, InputTypeError
 
 SMALL = 30  # with fewer values, the interval of a mean is unreliable
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"  # verdicts
 
 
 class Interval(NamedTuple):
