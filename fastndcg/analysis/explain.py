@@ -344,11 +344,13 @@ class Explanation(AsFrame):
             padded = np.append(values, np.full(n - len(values), math.nan))
             return pa.array(padded, mask=np.isnan(padded))
 
-        def names(rows: list[int | None]) -> pa.Array:
-            taken = pa.array([*rows, *[None] * (n - len(rows))], pa.int64())
-            return pa.nulls(n) if rankings.doc_ids is None else combine(rankings.doc_ids).take(taken)
+        def whole(values: list[int | None]) -> pa.Array:
+            return pa.array([*values, *[None] * (n - len(values))], pa.int64())
 
-        rows = order.tolist()
+        def names(rows: pa.Array) -> pa.Array:
+            return pa.nulls(n) if rankings.doc_ids is None else combine(rankings.doc_ids).take(rows)
+
+        rows = whole(order.tolist())
         _, places, sizes = np.unique(rankings.scores[order], return_inverse=True, return_counts=True)
         several = dict.fromkeys(places[sizes[places] > 1].tolist())
         groups = {place: number for number, place in enumerate(several, 1)}
@@ -360,17 +362,15 @@ class Explanation(AsFrame):
             ),
             "doc_id": names(rows),
             "grade": column(self._grades[order]),
-            "score": pa.array(rankings.scores).take(pa.array([*rows, *[None] * (n - len(rows))], pa.int64())),
+            "score": pa.array(rankings.scores).take(rows),
             "gain": column(self._gains[order]),
             "discount": column(discount),
             "contribution": column(contribution),
             "cumulative": column(cumulative),
-            "ideal_doc_id": names(ideal.rows),
+            "ideal_doc_id": names(whole(ideal.rows)),
             "ideal_grade": column(ideal.grades),
             "ideal_contribution": column(ideal.discounted / total if total else ideal.discounted),
-            "tie_group": pa.array(
-                [*map(groups.get, places.tolist()), *[None] * (n - len(places))], pa.int64()
-            ),
+            "tie_group": whole([*map(groups.get, places.tolist())]),
         }
         return pa.table(columns)
 
