@@ -153,16 +153,17 @@ class Evaluation:
         return self._without_missing(list(scored), missing) if inputs.sources.runs else scored
 
     def _score(self, system: System, measures: list[Measure], out: Path | None, *, signed: bool) -> Scored:
-        from fastndcg.analysis.anchors import anchors
-
-        rankings = system.rankings
+        rankings, of_orders = system.rankings, None
         is_stream = not hasattr(rankings, "n_docs")
         threads: dict[str, Any] = {} if is_stream else {"threads": self.threads}
         sink = nullcontext(_NOWHERE if signed and is_stream else None)
         with sink if out is None or not is_stream else results_file(out) as file:
             scores = evaluate(rankings, measures, convention=self.tool, sink=file, **threads)
         documents = rankings._documents if is_stream else rankings.n_docs
-        of_orders = anchors(rankings, measures, **threads) if self.anchors else None
+        if self.anchors:
+            from fastndcg.analysis.anchors import anchors
+
+            of_orders = anchors(rankings, measures, **threads)
         return Scored(system.name, scores, documents, system.columns, of_orders, None, is_stream)
 
     def weigh(self, scored: Scored) -> Scored:
