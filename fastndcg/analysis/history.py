@@ -28,7 +28,7 @@ from fastndcg.statistics.intervals import check_confidence
 from fastndcg.statistics.significance import Spread
 
 if TYPE_CHECKING:
-    from fastndcg.common.arrays import Float64
+    from fastndcg.common.arrays import Float64, Int64
     from fastndcg.typing import Chart
 
 _KEY = b"fastndcg.history"  # metadata of a file: its time, name and means, as JSON
@@ -96,17 +96,22 @@ class _Sample(NamedTuple):
     weight: Float64 | None
     spread: Spread  # of the mean that was stored
 
-    def paired(self, other: _Sample) -> Spread | None:
-        """The spread of differences by query from `other`; None if it has other queries or weights."""
+    def rows_of(self, other: _Sample) -> Int64 | None:
+        """The row of each query of `other`; None if it has other queries or weights."""
         rows = np.arange(len(self.ids))
         if not self.ids.equals(other.ids):  # 100,000 equal ids: 0.1 ms, and 18 ms to look up
             every, found = find_rows({"before": other.ids, "now": self.ids})
             if not len(every) == len(other.ids) == len(self.ids):
                 return None
             rows = found["now"]
-        values, weight = self.values[rows], None if self.weight is None else self.weight[rows]
-        if not np.array_equal(weight, other.weight):  # type: ignore[arg-type]
+        weight = None if self.weight is None else self.weight[rows]
+        return rows if np.array_equal(weight, other.weight) else None  # type: ignore[arg-type]
+
+    def paired(self, other: _Sample) -> Spread | None:
+        """The spread of differences by query from `other`, where `rows_of` has rows."""
+        if (rows := self.rows_of(other)) is None:
             return None
+        values = self.values[rows]
         size = float(np.abs([values, other.values]).max(initial=0.0))
         return Spread.of(differences_of(values, other.values), other.weight, size=size)
 
@@ -365,7 +370,7 @@ def _rows_of(measure: str, runs: list[_Run], confidence: float) -> Iterator[dict
         row = {"at": run.at, "name": run.name, "measure": measure, "queries": sample.spread.n, "sure": False}
         row |= {"mean": mean, **sample.spread.interval(confidence)._asdict()}
         if before is not None:
-            same = sample.paired(before[0]) is not None
+            same = sample.rows_of(before[0]) is not None
             signatures = (each.signatures.get(measure, "") for each in (before[1], run))
             row["differs"] = _differences(*signatures, same_queries=same)
         if before is None or row["differs"] is not None:
