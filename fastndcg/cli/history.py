@@ -63,10 +63,8 @@ def history(
         refuse(f"--fail-under has no meaning with {action.value}; pass it to `fastndcg history show`")
     if action is Action.add:
         sources = given.sources(reading)
-        asked, how = (
-            options.read_measures(measure or []),
-            Evaluation(convention, threads, memory, None, anchors=False),
-        )
+        asked = options.read_measures(measure or [])
+        how = Evaluation(convention, threads, memory, None, anchors=False)
         inputs = how.inputs(sources, reading.roles(sources.score))
         runs = list(how.score_systems(inputs, asked or inputs.measures(), 0.0))
         if name is not None and len(runs) > 1:
