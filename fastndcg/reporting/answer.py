@@ -74,11 +74,7 @@ def answer(found: Found) -> list[str]:
 
 def interval_of(row: Mapping[str, Any], form: str = "+.4f") -> str:
     ends = row["low"], row["high"]
-    return (
-        "no interval"
-        if any(map(math.isnan, ends))
-        else "{} to {}".format(*(format(end, form) for end in ends))
-    )
+    return "no interval" if any(map(math.isnan, ends)) else " to ".join(format(end, form) for end in ends)
 
 
 def _difference(row: Mapping[str, Any]) -> str:
