@@ -83,10 +83,12 @@ def history(
         return
     bounds = options.read_gates(fail_under or [])
     chosen = options.read_measures(measure, bounds) if measure else [None]
-    found = pa.concat_tables(kept.table(each, name=name, confidence=confidence).to_arrow() for each in chosen)
+    tables = {each: kept.table(each, name=name, confidence=confidence) for each in chosen}
+    found = pa.concat_tables(each.to_arrow() for each in tables.values())
     verdicts: list[Verdict] = []
     for gate in bounds:
-        last = {row.get("name"): row for row in kept.table(gate[0], name=name).to_pylist()}  # by date
+        table = tables.get(gate[0]) or kept.table(gate[0], name=name)
+        last = {row.get("name"): row for row in table.to_pylist()}  # by date
         for system, row in last.items():
             verdicts += check_means([gate], {row["measure"]: row["mean"]}, system)
     dates = found["at"].to_pylist()
