@@ -272,7 +272,7 @@ class Inputs:
 
         self._threads, self._memory, self._whole, self._by_id = threads, memory, whole, by_id
         self._letor, self.sources, self.roles = letor, sources, roles
-        self._files: list[tuple[str | None, Dataset]] = []
+        self._files: list[tuple[str | None, Dataset]]
         if letor is not None:
             self._files = [(None, open_letor(sources.paths, letor, roles, threads))]
         elif together and sources.paths:
