@@ -180,11 +180,11 @@ def _shown(value: Any) -> str:
 def caveats() -> str:
     lines = []
     for rule in fn.conventions.values():
-        lines += [
+        lines += dict.fromkeys(  # once for a measure with and without a cutoff
             f"`{rule.name}`, {own.measure}: {'; '.join(said)}."
             for own in rule.others
             if (said := dict(own.changed).get("caveats"))
-        ]
+        )
         read = f" ({rule.source})" if rule.source else ""
         lines.append(f"`{rule.name}`{read}: {'; '.join(rule.caveats) or 'nothing else'}.")
     return bullets(lines)
