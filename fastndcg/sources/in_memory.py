@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError
-from fastndcg.sources.dataset import ANEW, Dataset, in_tables
+from fastndcg.sources.dataset import ANEW, ROWS, Dataset, in_tables
 from fastndcg.sources.open_file import Format
 from fastndcg.tables.frames import Frame, frame_of, is_table, type_name
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fastndcg.sources.prefetch import Reader
     from fastndcg.tables.roles import Columns
 
-_ROWS = 1 << 18  # of a table of a stream: small batches are put together
 _TEXT, _LIST = 20, 200  # bytes that a value is thought to take until some are seen
 
 
@@ -65,7 +64,7 @@ class GivenTable(Dataset):
             for table in self.frame.open(list(names))
             if len(table)  # others may have columns of no type
         )
-        yield iter([in_tables(tables, _ROWS, most * sum(_width(self.types[name]) for name in names))])
+        yield iter([in_tables(tables, ROWS, most * sum(_width(self.types[name]) for name in names))])
 
     def _plain(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """A column of a part of the table, in the type that all parts have."""
