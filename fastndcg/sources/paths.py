@@ -139,8 +139,6 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
         if part == "**":
             deeper = [info for folder in folders for info in _inside(filesystem, folder, recursive=True)]
             found = [*folders, *(info for info in deeper if not _hidden(info.path[len(start) :]))]
-            if part != parts[-1]:
-                found = [info for info in found if info.type == fs.FileType.Directory]
         else:
             inside = [info for folder in folders for info in _inside(filesystem, folder)]
             found = [info for info in inside if fnmatchcase(info.base_name, part)]
@@ -153,12 +151,10 @@ def _inside(
     filesystem: fs.FileSystem, folder: fs.FileInfo, *, recursive: bool = False
 ) -> Iterable[fs.FileInfo]:
     """What is in a folder, or also in the folders in it, each of which is entered once: links may lead up."""
-    is_local = isinstance(filesystem, fs.LocalFileSystem)
-    selector = fs.FileSelector(folder.path, recursive=recursive and not is_local)
-    found: list[fs.FileInfo] = filesystem.get_file_info(selector)
-    if not recursive or not is_local:
+    found, seen, waiting = list[fs.FileInfo](), set[object](), [folder]
+    if not recursive or not isinstance(filesystem, fs.LocalFileSystem):
+        found += filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))
         return found
-    seen, waiting = {identity_of(folder.path)}, [info for info in found if info.type == fs.FileType.Directory]
     for inner in waiting:  # grows
         if (identity := identity_of(inner.path)) not in seen:
             seen.add(identity)
