@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.adapters import aggregates, worker
+from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch
@@ -79,7 +80,7 @@ def pack_rows(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.
     for place, table in enumerate(table for table in tables if len(table)):
         with worker.without_rows():
             ids = checked_ids(table, job.task.columns)
-        blocks = _blocks_of(ids.chunks, job.blocks)
+        blocks = parts_of(ids, job.blocks)
         yield pack(divide(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS))
 
 
@@ -102,7 +103,7 @@ def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa
             kept = (table, grouped)
             if at_edge.any():
                 rows, moved = _select(table, grouped, at_edge)
-                blocks = _blocks_of(_chunks(moved.query_ids), job.blocks)
+                blocks = parts_of(moved.query_ids, job.blocks)
                 of_rows = np.repeat(blocks, np.diff(moved.offsets))
                 chunks += divide(plain_table(rows), of_rows, place, _DOCUMENTS)
                 kept = _select(table, grouped, ~at_edge)
@@ -115,12 +116,12 @@ def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa
         else:
             chunks.append((block, place, _RESULTS, result))
         if job.compares:
-            ids += _chunks(decode(queries[0]))
+            ids += decode(queries[0]).chunks
     if sums:
         chunks.append((block, place, _SUMS, aggregates.pickle_row(reduce(aggregates.merged, sums))))
     if ids:
         scored = pa.table([pa.chunked_array(ids)], ["id"])
-        chunks += divide(scored, _blocks_of(ids, job.blocks), place, _IDS)
+        chunks += divide(scored, parts_of(scored[0], job.blocks), place, _IDS)
     if chunks:
         yield pack(chunks)
 
@@ -230,7 +231,7 @@ def _select(table: pa.Table, grouped: Grouped, chosen: npt.NDArray[np.bool_]) ->
     """The rows of some queries, each in one place."""
     ids = pc.filter(grouped.query_ids, pa.array(chosen))
     lengths = np.diff(grouped.offsets)
-    offsets = np.append(0, np.cumsum(lengths[chosen]))
+    offsets = offsets_from(lengths[chosen])
     if grouped.codes is not None:
         rows = grouped.rows[np.repeat(chosen, lengths)]  # type: ignore[index] # with codes there are rows
         return plain_table(table).take(pa.array(rows)), Grouped(ids, offsets)
@@ -240,19 +241,10 @@ def _select(table: pa.Table, grouped: Grouped, chosen: npt.NDArray[np.bool_]) ->
     return pa.concat_tables(slices) if slices else table.slice(0, 0), Grouped(ids, offsets)
 
 
-def _blocks_of(ids: Sequence[pa.Array], n: int) -> npt.NDArray[Any]:
-    return np.concatenate([parts_of(each, n) for each in ids])
-
-
-def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
 def divide(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) -> Iterator[Chunk]:
     """Chunks of the rows of each block; `blocks` are those of the rows."""
     rows = table.take(pa.array(np.argsort(blocks, kind="stable"))).combine_chunks()
-    ends = np.cumsum(np.bincount(blocks)).tolist()
-    for block, (start, end) in enumerate(pairwise([0, *ends])):
+    for block, (start, end) in enumerate(pairwise(offsets_from(np.bincount(blocks)).tolist())):
         if end > start:
             yield block, place, kind, rows.slice(start, end - start)
 

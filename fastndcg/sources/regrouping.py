@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, plain
 from fastndcg.common.hashes import UInt64, keys_of, mix
 from fastndcg.errors import InputError, SourceError
@@ -139,8 +140,9 @@ class Spill:
 
     def add(self, table: pa.Table, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
         """Write rows to the parts of their ids, with their numbers, or the number of the first."""
-        parts = np.concatenate([parts_of(chunk, len(self.rows), self._turn) for chunk in ids.chunks])
-        order, starts = np.argsort(parts, kind="stable"), _starts(parts, len(self.rows))
+        parts = parts_of(ids, len(self.rows), self._turn)
+        order = np.argsort(parts, kind="stable")
+        starts = offsets_from(np.bincount(parts, minlength=len(self.rows)))
         rows = order + numbers if isinstance(numbers, int) else numbers[order]
         columns, names = map(plain, table.columns), table.column_names
         table = pa.table([*columns], names=names).unify_dictionaries().take(column_of(order))
@@ -206,13 +208,10 @@ def _is_coded(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_dictionary(column.type))
 
 
-def _starts(parts: npt.NDArray[Any], n_parts: int) -> Int64:
-    """Where each part begins once it stands together, and the end of the last."""
-    return np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
-
-
-def parts_of(ids: pa.Array, n_parts: int, turn: int = 0) -> npt.NDArray[Any]:
+def parts_of(ids: pa.Array | pa.ChunkedArray, n_parts: int, turn: int = 0) -> npt.NDArray[Any]:
     """The part of each row, which differs from turn to turn."""
+    if isinstance(ids, pa.ChunkedArray):
+        return np.concatenate([parts_of(chunk, n_parts, turn) for chunk in ids.chunks])
     if pa.types.is_run_end_encoded(ids.type):
         starts, values = runs_of(pa.chunked_array([ids]))
         return np.repeat(parts_of(values.chunk(0), n_parts, turn), np.diff(np.append(starts, len(ids))))
