@@ -64,6 +64,11 @@ def ranks_of(values: npt.NDArray[Any], least: float) -> Int64:
     return places
 
 
+def starts_of(groups: Int64) -> Int64:
+    """Where each group begins in ascending numbers of groups."""
+    return np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
+
+
 def scaled(weight: Float64) -> Float64:
     """Weights divided by a power of two, so that neither their squares nor the sum of these overflow."""
     divided: Float64 = np.ldexp(weight, -math.frexp(float(weight.max(initial=0.0)))[1])

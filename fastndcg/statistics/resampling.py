@@ -16,7 +16,7 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
-from fastndcg.statistics.exact_sums import ROUNDING, is_constant, mean, ranks_of, scaled
+from fastndcg.statistics.exact_sums import ROUNDING, is_constant, mean, ranks_of, scaled, starts_of
 from fastndcg.statistics.intervals import Interval, normal_distribution
 
 if TYPE_CHECKING:
@@ -174,21 +174,16 @@ def _roundings(n: int, size: float = 0.0, largest: float = 1.0) -> int:
 
 
 def _sums_of_clusters(values: Int64, clusters: Int64) -> Int64:
-    if not len(values):
-        return values
     order = np.argsort(clusters, kind="stable")
-    starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
-    sums: Int64 = np.add.reduceat(values[order], starts)
+    sums: Int64 = np.add.reduceat(values[order], starts_of(clusters[order]))
     return sums
 
 
 def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) -> tuple[Float64, Float64]:
     """The mean of each cluster, and its weight: the sum of its weights, or its number of values."""
     order = np.lexsort((values, clusters) if weight is None else (weight, values, clusters))
-    starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min(initial=0) - 1))
+    starts = starts_of(clusters[order])
     w = np.ones(len(values)) if weight is None else scaled(weight)[order]
-    if not len(values):
-        return values, w
     whole = np.add.reduceat(w, starts)
     sums = np.add.reduceat(w * values[order], starts)
     return np.divide(sums, whole, out=np.zeros(len(starts)), where=whole > 0), whole

@@ -15,6 +15,7 @@ from fastndcg.statistics.exact_sums import (
     is_constant,
     mean,
     scaled,
+    starts_of,
 )
 from fastndcg.statistics.intervals import Interval, t_interval, t_two_sided
 
@@ -70,7 +71,7 @@ class Spread(NamedTuple):
             return cls(n, middle, std, error, float(whole**2 / exact_sum(w, w) - 1))
         # summed in an order that depends neither on the order of queries nor on the choice of baseline
         order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
-        starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
+        starts = starts_of(clusters[order])
         shares, sizes = np.add.reduceat(shares[order], starts), np.add.reduceat(w[order], starts)
         if is_constant(shares / sizes, math.ldexp(size, -power)):
             shares, middle = np.zeros(len(shares)), settled
