@@ -260,8 +260,9 @@ def explain_conventions(
     chosen = parse_measure(measure, k)
     start, end = (as_convention(name).on(chosen) for name in (a, b))
     walk = _walk(start, end, chosen)
-    means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], chosen, threads)
-    for rule in (start, *(step for _, step in walk)):
+    rules = [start, *(step for _, step in walk)]
+    means = _means(check_rankings(rankings), rules, chosen, threads)
+    for rule in rules:
         if isinstance(means[rule], str):
             raise ConventionError(
                 f"there is no way from {start.name} to {end.name} on this data: {means[rule]}"

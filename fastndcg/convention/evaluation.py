@@ -199,10 +199,10 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
         values = np.where(rankings.weight > 0, values, 0.0)
     values = np.where(left_out, math.nan, values)
     counted = ~left_out & ~(empty & (empty_value == "skip"))
-    shown = values
-    if convention.rounding is not None:
-        shown = np.array([_round(value, convention.rounding) for value in values.tolist()], dtype=np.float64)
-    stored = convention.rounding is not None and convention.rounding.when == "stored"
+    shown = averaged = values
+    if (rounding := convention.rounding) is not None:
+        shown = np.array([_round(value, rounding) for value in values.tolist()], dtype=np.float64)
+        averaged = shown if rounding.when == "stored" else values
     weight = np.ones(len(values))
     if convention.weights in BY_COUNT:
         known = NumRel(rel=measure.rel)
@@ -211,7 +211,7 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
             weight = np.minimum(weight, measure.cutoff)
     elif convention.weights not in ("ignored", "or_zero") and rankings.weight is not None:
         weight = rankings.weight
-    return Reported(shown, shown if stored else values, empty & ~left_out, counted, weight)
+    return Reported(shown, averaged, empty & ~left_out, counted, weight)
 
 
 def _round(value: float, rounding: Rounding) -> float:
@@ -284,8 +284,8 @@ class MeanSums(NamedTuple):
                     "which reports such means."
                 )
             mean = 1.0
-        printed = convention.rounding is not None and convention.rounding.when == "printed"
-        return _round(mean, convention.rounding) if printed and convention.rounding else mean
+        rounding = convention.rounding
+        return _round(mean, rounding) if rounding is not None and rounding.when == "printed" else mean
 
 
 class ConventionScores(Scores):
