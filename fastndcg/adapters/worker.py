@@ -25,6 +25,7 @@ from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.conventions import Convention, as_convention
+from fastndcg.measures.declarations import BY_ID
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.tables.arrow import checked_ids, fields_of_table, grouped_rows, plain_table
 from fastndcg.tables.locations import shown
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _ROWS = 1 << 20  # rows scored together, to spread the cost of a call over many queries
 
 # tie rules of conventions that order tied documents by id, or refuse ties whose order matters
-_NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
+_NO_ORDER = (*BY_ID, "unspecified")
 
 
 class Keywords(RoleKeywords, total=False):
@@ -220,7 +221,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
             "order numbers every document of a query"
         )
     # a dictionary is sorted by its values
-    keys = [decode(checked_ids(table, task.columns)), decode(table[task.order])]
+    keys = [decode(checked_ids(table, task.columns)), decode(order)]
     rows = pc.sort_indices(
         pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
     )
