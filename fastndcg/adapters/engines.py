@@ -310,7 +310,7 @@ class Engine(ABC, Generic[Frame]):
         given, settings = settings, replace(settings, keep=()) if sums else settings
         opened = open_files(paths, settings)
         _check_kept(opened.names, given)
-        schema = pa.schema(list(opened.types.items()))
+        schema = pa.schema(opened.types)
         job = self._job(make_task(schema, measures, settings, opened.columns), schema, sums=sums)
         return plan_of(opened, settings, job, self._workers())
 

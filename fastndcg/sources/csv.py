@@ -100,7 +100,7 @@ class CsvDataset(FileDataset):
                 values = first[name].cast(pa.string()).to_pylist()
                 row = next(row for row, value in enumerate(values) if not is_number(value or "0"))
                 raise self._misfit(number, row + 2, name, values[row], kinds[name])
-        return pa.schema(list(kinds.items()))
+        return pa.schema(kinds)
 
     def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return permissive_type(one, other) or (None if name in self.text.numbers else pa.string())

@@ -48,7 +48,7 @@ class JsonDataset(FileDataset):
 
     def first_rows(self) -> tuple[pa.Table, float]:
         block = _first_lines(self.files[0])
-        return _parse(block, pa.schema(list(self.types.items()))), len(block)
+        return _parse(block, pa.schema(self.types)), len(block)
 
     def parsers(self, number: int, names: Sequence[str], most: int) -> Iterator[Iterator[pa.Table]]:
         file, before = self.files[number], 0

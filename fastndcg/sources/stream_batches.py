@@ -91,7 +91,7 @@ class FileStream(RankingsStream):
 
     def _nothing(self) -> Rankings:
         """Rankings without queries, with the columns of this stream."""
-        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._dataset.types.items()))))
+        return self._rankings(pa.Table.from_batches([], pa.schema(self._dataset.types)))
 
     # ---- rows grouped by query ----
 
