@@ -95,11 +95,16 @@ class Measure:
     @property
     def is_cut(self) -> bool:
         """Whether it has a cutoff, a column of cutoffs, or, for IPrec, a recall."""
-        return self._at is not None or (self.definition.cut == "recall" and self.recall is not None)
+        return self._written is not None
 
     @property
     def _at(self) -> int | str | None:
         return self.cutoff if self.cutoff_column is None else self.cutoff_column
+
+    @property
+    def _written(self) -> float | str | None:
+        """What its notation has behind @, if anything."""
+        return self.params["recall"] if self.definition.cut == "recall" else self._at
 
     def __call__(self, *data: Never, **parameters: Unpack[Parameters]) -> Measure:
         """Return this measure with other parameters. `like="lightgbm"` sets all those of a convention.
@@ -244,7 +249,7 @@ class Measure:
             if (value != parameter.default or type(value) is not type(parameter.default))
             and parameter is not RECALL
         )
-        at = self.params.get("recall") if self.definition.cut == "recall" else self._at
+        at = self._written
         written = at if at is None or isinstance(at, str) else show_number(at)
         return self.name + (f"({shown})" if shown else "") + ("" if written is None else f"@{written}")
 

@@ -118,9 +118,9 @@ def _read_notation(text: str) -> tuple[Measure, ...]:
             of = None
             continue
         for measure in _cut(of, cutoff, text):
-            at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
             is_one = cutoff is not node and isinstance(cutoff, ast.Constant | ast.Name)
-            found.append(with_label(measure, label if is_one else aliases.with_cutoff(label, at)))
+            own = label if is_one else aliases.with_cutoff(label, measure._written)
+            found.append(with_label(measure, own))
     return tuple(found)
 
 
