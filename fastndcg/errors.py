@@ -125,7 +125,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     word: tuple(names.split())
     for words, names in {
         "metric metrics measure measures eval_metric": "measures measure",
-        "k topk top_k at cutoffs": "cutoff k at depth",
+        "k topk top_k at cutoffs": "cutoff k at depth n",
         "ci conf alpha confidence_level confidence_interval": "confidence",
         "gains label_gain label_gains": "gain",
         "discounts": "discount",
@@ -183,10 +183,18 @@ def known_arguments(function: Function) -> Function:
     import functools
     import inspect
 
-    known = list(inspect.signature(function).parameters)
+    parameters = inspect.signature(function).parameters
+    known = [name for name in parameters if name not in ("self", "cls")]
+    first = [name for name in parameters if parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def checked(*values: Any, **named: Any) -> Any:
+        if len(values) > len(first):
+            joined = " Join judgments and a run by Rankings.from_qrels_run." if "rankings" in first else ""
+            raise InputTypeError(
+                f"{function.__name__} takes {', '.join(first)} by position, and {len(values)} values are "
+                f"given; it takes {', '.join(known)}.{joined}"
+            )
         for name in named:
             if name not in known:
                 raise unknown_argument(function.__name__, name, known)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.exports import AsFrame
-from fastndcg.errors import InputTypeError, MeasureError, count_of
+from fastndcg.errors import InputTypeError, MeasureError, count_of, known_arguments
 from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.measures.validation import Function, Numbers
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 def check_rankings(rankings: object) -> None:
     if not isinstance(rankings, Rankings):
         kind = type(rankings).__name__
-        raise InputTypeError(f"rankings is a {kind}; expected Rankings, as read_parquet returns them")
+        raise InputTypeError(
+            f"rankings is a {kind}; expected Rankings, as read_parquet returns them, or, of judgments and a "
+            "run, Rankings.from_qrels_run"
+        )
 
 
 class OfOrders:
@@ -127,6 +130,7 @@ class Anchors(OfOrders, AsFrame):
         return self.summary()._repr_html_()
 
 
+@known_arguments
 def anchors(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> Anchors:

@@ -17,7 +17,7 @@ from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import Array, Flags, Int64, arrow_column, runs_of
 from fastndcg.common.arrow_types import array_of, combine, decode, plain, whole_ids
 from fastndcg.common.table import Table, name_of
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, check_whole
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, check_whole, known_arguments
 from fastndcg.measures import Judged
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
@@ -51,6 +51,7 @@ _COLUMNS = pa.schema(
 _Row = dict[str, Any]
 
 
+@known_arguments
 @with_roles_of_both
 def check_judgments(
     qrels: Any,
@@ -229,7 +230,7 @@ def _name(value: Any) -> str:
 
 
 class _Pairs:
-    """The rows of a side by query and document, where one pair may be there twice."""
+    """The rows of a side by query and document, where a pair may occur twice."""
 
     def __init__(self, side: Side) -> None:
         self.side = side

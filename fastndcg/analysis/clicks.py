@@ -15,7 +15,7 @@ from fastndcg.analysis.alignment import pairs_of
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrow_types import array_of, combine, is_number
 from fastndcg.common.table import Table
-from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.errors import InputError, InputTypeError, MeasureError, known_arguments
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.inputs import read_columns, usual_columns
@@ -52,6 +52,7 @@ class Estimate(NamedTuple):
     effective_queries: float
 
 
+@known_arguments
 def snips(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> list[Estimate]:
@@ -138,6 +139,7 @@ def _effective(weights: Float64) -> float:
     return float(statistics.exact_sum(weights) ** 2 / squares) if squares else 0.0
 
 
+@known_arguments
 def compare_clicks(
     systems: Mapping[str, Rankings],
     measures: Measures,
@@ -227,6 +229,7 @@ def compare_clicks(
 # ---- propensities ----
 
 
+@known_arguments
 def propensities(
     log: Any,
     *,

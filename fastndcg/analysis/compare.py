@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -32,18 +32,20 @@ from fastndcg.scores.signatures import fields_of, hashes_of_ids
 from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.resampling import METHODS, check_resamples
 from fastndcg.statistics.significance import CORRECTIONS
-from fastndcg.tables.roles import Roles
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fastndcg.measures import Measure
     from fastndcg.scores.scores import Scores
+    from fastndcg.typing import JoinKeywords
 
 TESTS = ("t", "randomisation")
 
 
 @known_arguments
+@with_roles_of_both
 def compare(
     systems: Any = None,
     second: Any = None,
@@ -65,6 +67,7 @@ def compare(
     anchors: bool = False,
     signatures: str = "refuse",
     threads: int | None = None,
+    **roles: Unpack[JoinKeywords],
 ) -> Comparison:
     """Compare systems query by query: each with the baseline, or every pair.
 
@@ -80,8 +83,7 @@ def compare(
         As in `compare(systems, ["nDCG@10"])` and `compare(systems, "bm25")`; instead of a keyword.
     qrels, run : judgments, and several runs by name, optional
         In place of systems, as in `compare(qrels, {"bm25": run, "e5": other}, "nDCG@10")`, of any shape that
-        `evaluate` takes. For names of columns, and for conventions, give what `evaluate(qrels, runs,
-        measures)` returns as systems.
+        `evaluate` takes. For a convention, give what `evaluate(qrels, runs, measures)` returns as systems.
     baseline, measures : optional
         The system that all others are compared with (default: every pair is compared, and the earlier of the
         two is the baseline); what to evaluate of Rankings, or to compare of Scores.
@@ -115,6 +117,9 @@ def compare(
         What to do with results that by their signatures (`Scores.signature`) have other judgments or another
         convention. Systems without a pool that may have returned other documents are compared as they are,
         unless their results were stored.
+    query, doc_id, relevance, score, rank, weight, keep
+    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
+        Columns of `qrels` and `run` and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns
     -------
@@ -154,7 +159,9 @@ def compare(
     if qrels is not None or run is not None:
         if qrels is None or run is None or systems is not None:
             raise InputTypeError("qrels= and run= take the place of systems together; give these two")
-        systems, second = _joined(qrels, run, measures), None
+        systems, second = _joined(qrels, run, measures, Roles.of(roles, "compare", OF_ONE_TABLE)), None
+    elif roles:
+        raise InputTypeError(f"{next(iter(roles))}= is of judgments and runs; systems have their columns")
     if second is not None:
         baseline, measures = _with_second(systems, second, baseline, measures)
     if not isinstance(systems, Mapping):
@@ -204,13 +211,13 @@ def compare(
     return compared
 
 
-def _joined(qrels: Any, run: Any, measures: Any) -> dict[str, Rankings]:
+def _joined(qrels: Any, run: Any, measures: Any, roles: Roles) -> dict[str, Rankings]:
     """Several runs, each joined with the judgments."""
     from fastndcg.sources.trec import rankings_by_name
 
     if measures is None:
         raise InputTypeError("no measures are given; they come last, as in compare(qrels, runs, measures)")
-    found = rankings_by_name(qrels, run, Roles(), as_measures(measures))
+    found = rankings_by_name(qrels, run, roles, as_measures(measures))
     if found is None:
         raise InputTypeError(
             "run is one run; compare takes several by name, as in "

@@ -16,7 +16,7 @@ from fastndcg.common.arrow_types import array_of
 from fastndcg.common.exports import AsFrame, without_nan
 from fastndcg.common.markup import html_table, html_text, markdown_table, markdown_text
 from fastndcg.common.table import Table, digits, fit, terminal_width
-from fastndcg.errors import ColumnError, InputError, check_system, suggest, visible
+from fastndcg.errors import ColumnError, InputError, check_system, known_arguments, suggest, visible
 from fastndcg.measures import find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
@@ -238,6 +238,7 @@ class Comparison(AsFrame):
             raise InputError(f"{alone}; name both system and baseline")
         return fitting[0]
 
+    @known_arguments
     def movers(
         self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
     ) -> Table:
@@ -273,6 +274,7 @@ class Comparison(AsFrame):
         chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
         return Table(table.take(pa.array(chosen[far[chosen] > 0])))
 
+    @known_arguments
     def differences(
         self, measure: object, system: str | None = None, *, baseline: str | None = None
     ) -> Table:
@@ -305,6 +307,7 @@ class Comparison(AsFrame):
         difference = exact_sums.differences_of(*values[::-1])
         return Table(table.append_column("difference", pa.array(difference)))
 
+    @known_arguments
     def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
         """Repeat the comparison for each group of queries.
 
@@ -424,6 +427,7 @@ class Comparison(AsFrame):
                 found.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))
         return found
 
+    @known_arguments
     def no_worse_than(
         self, baseline: str, margin: float = 0.0, *, system: str | None = None
     ) -> dict[str, bool]:
@@ -461,6 +465,7 @@ class Comparison(AsFrame):
             for measure in self.measures
         }
 
+    @known_arguments
     def verdicts(self, baseline: str, margin: float = 0.0, *, system: str | None = None) -> Table:
         """Whether systems are no worse than the baseline: it holds, it fails, or it is undecided.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -39,7 +39,7 @@ from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import gain_values, ideals, methods
 from fastndcg.scoring.discount_tables import discount_of, discount_table
-from fastndcg.tables.roles import Roles
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -69,11 +69,18 @@ def explain(rankings: Rankings, measure: MeasureLike, query: object) -> Explanat
 def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: object) -> Explanations: ...
 @overload
 def explain(
-    qrels: Judgments, run: Judgments, measure: MeasureLike, query: object
+    qrels: Judgments, run: Judgments, measure: MeasureLike, query: object, **roles: Any
 ) -> Explanation | Explanations: ...
 @known_arguments  # type: ignore[misc]  # the measure is the second argument or the third
+@partial(with_roles_of_both, without=("query",))
 def explain(
-    rankings: Any = None, run: Any = None, measure: Any = None, query: Any = None, *, qrels: Any = None
+    rankings: Any = None,
+    run: Any = None,
+    measure: Any = None,
+    query: Any = None,
+    *,
+    qrels: Any = None,
+    **roles: Any,
 ) -> Explanation | Explanations:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside
     the ideal.
@@ -94,6 +101,9 @@ def explain(
     measure : Measure, notation, or ir_measures object
     query : id
         An id of `rankings.query_ids`.
+    doc_id, relevance, score, rank, weight, keep
+    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
+        Columns of `qrels` and `run` and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns
     -------
@@ -141,8 +151,11 @@ def explain(
         if qrels is not None and rankings is not None:
             raise InputTypeError("qrels= and run= take the place of rankings; give these two")
         judged = rankings if qrels is None else qrels
-        several = rankings_by_name(judged, run, Roles(), [wanted])
-        rankings = rankings_of_both(judged, run, Roles()) if several is None else several
+        given_roles = Roles.of(roles, "explain", (*OF_ONE_TABLE, "query"))
+        several = rankings_by_name(judged, run, given_roles, [wanted])
+        rankings = rankings_of_both(judged, run, given_roles) if several is None else several
+    elif roles:
+        raise InputTypeError(f"{next(iter(roles))}= is of judgments and a run; rankings have their columns")
     if isinstance(rankings, Mapping):
         if not rankings:
             raise InputError("no system is given to explain; give a mapping of names to Rankings")

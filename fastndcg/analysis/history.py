@@ -19,7 +19,7 @@ from fastndcg.analysis.alignment import find_rows, highest_grade
 from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.files import whole_file
 from fastndcg.common.table import Table, quoted
-from fastndcg.errors import InputError, InputTypeError, SourceError, suggest, warn
+from fastndcg.errors import InputError, InputTypeError, SourceError, known_arguments, suggest, warn
 from fastndcg.measures import as_measure
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import fields_of, metadata_of, stored_signatures
@@ -146,6 +146,7 @@ class History:
     def __repr__(self) -> str:
         return f"History({str(self.path)!r})"
 
+    @known_arguments
     def add(self, scores: Scores, *, at: datetime | date | str | None = None, name: str = "") -> None:
         """Add the values of a time. Adding the same again changes nothing.
 
@@ -217,6 +218,7 @@ class History:
         runs = map(_Run.of, sorted(Path(self.path).glob("*.parquet")))
         return sorted(runs, key=lambda run: run.at)
 
+    @known_arguments
     def table(
         self,
         measure: object = None,

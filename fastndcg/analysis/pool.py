@@ -12,7 +12,7 @@ from fastndcg.analysis.alignment import as_texts
 from fastndcg.common.arrays import Int64, falling_keys, runs_of
 from fastndcg.common.arrow_types import array_of, places_of
 from fastndcg.common.table import Table
-from fastndcg.errors import InputError, InputTypeError, check_whole, warn
+from fastndcg.errors import InputError, InputTypeError, check_whole, known_arguments, warn
 from fastndcg.sources.trec import side_of_any
 from fastndcg.tables.joins import alike, duplicate, sample, with_ranked_nan
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import JoinKeywords
 
 
+@known_arguments
 @with_roles_of_both
 def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: Unpack[JoinKeywords]) -> Table:
     """Pool the first documents of several runs: what to judge so that their comparison is fair.
@@ -56,7 +57,7 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     Raises
     ------
     InputError, InputTypeError, ColumnError, SourceError
-        No runs, or not a mapping; a depth below 1; a document twice in one run; input that
+        No runs, or not a mapping; a depth below 1; a document twice in one run or in `qrels`; input that
         `Rankings.from_qrels_run` refuses.
 
     See Also
@@ -95,10 +96,10 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     for number, side in enumerate(sides):
         query, document = of_query[number][side.codes], places[of_document[number]]
         pairs = query * len(documents) + document  # rise with the query, then with the document
+        _check_once(side, pairs)
         if number == len(runs):
             known = pairs[side.values >= 0]
             break
-        _check_once(side, pairs)
         order = np.lexsort((-document, falling_keys(side.values), query))
         lengths = np.diff(np.flatnonzero(np.diff(query[order], prepend=-1, append=-1)))
         ranks = runs_of(1, lengths)
@@ -143,7 +144,7 @@ def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
 
 
 def _check_once(side: Side, pairs: Int64) -> None:
-    """Raise for a document of a query that a run has twice."""
+    """Raise for a document of a query that a side has twice."""
     ordered = np.sort(pairs)
     if (ordered[1:] == ordered[:-1]).any():
         _, first, number = np.unique(pairs, return_index=True, return_inverse=True)

@@ -11,7 +11,7 @@ from fastndcg.analysis.anchors import OfOrders, check_rankings
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
 from fastndcg.common.table import Table
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import InputError, MeasureError, known_arguments
 from fastndcg.measures import Measure, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.tables.checks import JudgedPool
@@ -84,6 +84,7 @@ class Ranges(OfOrders):
         return self.summary()._repr_html_()
 
 
+@known_arguments
 def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
     """Compute the worst, expected and best value of each query over all orders of tied documents. Each query
     is ranked once.
@@ -149,6 +150,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     return ranges
 
 
+@known_arguments
 def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
     """Compute the value of each query if its unjudged documents had the least grade, as it is, and if they
     had the greatest grade that occurs.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import unmask
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import InputError, InputTypeError, known_arguments
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import Names, warn_if_swapped
@@ -20,6 +20,7 @@ from fastndcg.scoring.discount_tables import discount_table
 from fastndcg.tables.layouts import flat_of_matrices
 
 
+@known_arguments
 def ndcg_score(
     y_true: npt.ArrayLike,
     y_score: npt.ArrayLike,
@@ -69,6 +70,7 @@ def ndcg_score(
     return _mean_of_rows(nDCG, y_true, y_score, k, sample_weight, ignore_ties)
 
 
+@known_arguments
 def dcg_score(
     y_true: npt.ArrayLike,
     y_score: npt.ArrayLike,

@@ -45,6 +45,9 @@ class Columns:
     query: str | None = options.QUERY
     doc_id: str | None = options.DOC_ID
     relevance: str | None = options.RELEVANCE
+    duplicates: Duplicates = option(
+        "Refuse a document that appears twice in a query, or keep the first.", Duplicates.refuse
+    )
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,6 @@ class Reading(Columns):
     ascending: bool = options.ASCENDING
     unjudged: Unjudged = option(
         "Refuse documents with a null grade, or treat them as unjudged.", Unjudged.refuse
-    )
-    duplicates: Duplicates = option(
-        "Refuse a document that is there twice in judgments, a run or a list of ids, or keep the first.",
-        Duplicates.refuse,
     )
     grades: str | None = option(
         'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '

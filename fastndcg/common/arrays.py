@@ -28,6 +28,7 @@ Flags = npt.NDArray[np.bool_]
 JOINED = (
     ", or, if a left join of a run with judgments left them, use Rankings.from_qrels_run(qrels=..., run=...)"
 )
+OR_FIRST = ', or pass duplicates="first" to keep the first'
 OR_UNJUDGED = f', or pass unjudged="null" where nobody judged those documents{JOINED}'
 
 

@@ -17,7 +17,7 @@ from fastndcg.convention.evaluation import (
     check_rankings,
     report_alike,
 )
-from fastndcg.errors import ConventionError, InputError, MeasureError
+from fastndcg.errors import ConventionError, InputError, MeasureError, known_arguments
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
 from fastndcg.measures.conventions import Convention, as_convention, conventions
 from fastndcg.measures.measure import measure_named, resolve
@@ -124,6 +124,7 @@ def _means(
     return means | {rule: round(mean / grid) * grid for rule, mean in finite.items()}
 
 
+@known_arguments
 def compare_conventions(
     rankings: Rankings,
     measure: MeasureLike | int | None = "nDCG@10",
@@ -209,6 +210,7 @@ def compare_conventions(
     return Table(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
+@known_arguments
 def explain_conventions(
     rankings: Rankings,
     a: str | Convention,

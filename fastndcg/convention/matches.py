@@ -13,7 +13,14 @@ import pyarrow as pa
 from fastndcg.common.table import Table
 from fastndcg.convention.differences import parse_measure, reports_of
 from fastndcg.convention.evaluation import check_rankings
-from fastndcg.errors import ConventionError, InputError, InputTypeError, check_length, count_of
+from fastndcg.errors import (
+    ConventionError,
+    InputError,
+    InputTypeError,
+    check_length,
+    count_of,
+    known_arguments,
+)
 from fastndcg.measures.conventions import Convention, conventions
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ class _Fit(NamedTuple):
     rule: Convention
 
 
+@known_arguments
 def match_conventions(
     rankings: Rankings,
     measure: MeasureLike | int,

@@ -14,7 +14,7 @@ from fastndcg.common.arrays import Array, Int64, offsets_from, read_only, runs_o
 from fastndcg.common.arrow_types import combine, decode, plain
 from fastndcg.common.lazy import pa
 from fastndcg.common.progress import Task
-from fastndcg.errors import InputError, InputTypeError, check_length, count_of
+from fastndcg.errors import InputError, InputTypeError, check_length, count_of, known_arguments
 from fastndcg.rankings.sanity_checks import (
     examined,
     names_of_sides,
@@ -56,7 +56,7 @@ def with_columns(function: Function) -> Function:
         each for each in known if each.kind is each.KEYWORD_ONLY and each.name not in signature.parameters
     ]
     function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    return function
+    return known_arguments(function)
 
 
 class Rankings:

@@ -17,7 +17,16 @@ from fastndcg.charts.theme import by_name
 from fastndcg.common.files import check_writable, whole_file
 from fastndcg.common.markup import html_text
 from fastndcg.common.table import digits
-from fastndcg.errors import FastndcgError, InputError, MeasureError, about, check_system, count_of, library
+from fastndcg.errors import (
+    FastndcgError,
+    InputError,
+    MeasureError,
+    about,
+    check_system,
+    count_of,
+    known_arguments,
+    library,
+)
 from fastndcg.measures import as_measures
 from fastndcg.reporting import html
 from fastndcg.reporting.answer import Found, interval_of
@@ -34,6 +43,7 @@ _ADDRESSES = 100 << 30  # bytes; with a limit of 64 GB vl-convert 1.9 ended the 
 _LONGEST = 200  # characters of a name on the page
 
 
+@known_arguments
 def report(
     systems: Rankings | Mapping[str, Rankings],
     path: str | os.PathLike[str],

@@ -17,7 +17,7 @@ from fastndcg.common.exports import AsFrame
 from fastndcg.common.files import whole_file
 from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table
-from fastndcg.errors import ColumnError, check_choice, count_of
+from fastndcg.errors import ColumnError, check_choice, count_of, known_arguments
 from fastndcg.measures import Measure, find_measure
 from fastndcg.measures.validation import Function
 from fastndcg.scores.signatures import Digests, digests_of, digests_of_ids, metadata_of, signature_of
@@ -143,6 +143,7 @@ class Scores(AsFrame):
     def _find(self, measure: object) -> Measure:
         return find_measure(measure, self.measures, "was not evaluated")
 
+    @known_arguments
     def mean(self, weights: str | None = OWN) -> dict[str, float]:
         """The mean of each measure by its notation: correctly rounded, and weighted.
 
@@ -156,6 +157,7 @@ class Scores(AsFrame):
             return self._weighted_by(weights).mean()
         return Means({str(measure): self._mean(row) for row, measure in enumerate(self.measures)})
 
+    @known_arguments
     def summary(
         self,
         confidence: float | None = None,
@@ -228,6 +230,7 @@ class Scores(AsFrame):
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)
 
+    @known_arguments
     def by(
         self, columns: str | Sequence[str], confidence: float | None = None, *, weights: str | None = OWN
     ) -> Table:
@@ -294,6 +297,7 @@ class Scores(AsFrame):
             table |= of_measure
         return Table(pa.table(table), len(names) + 1 + (confidence is not None))
 
+    @known_arguments
     def worst(self, measure: object, n: int = 20) -> Table:
         """The queries with the lowest values of a measure, lowest first; queries of equal value keep their
         order. Queries where the measure is undefined are left out.
@@ -319,6 +323,7 @@ class Scores(AsFrame):
         """
         return self._extreme(measure, n, 1)
 
+    @known_arguments
     def best(self, measure: object, n: int = 20) -> Table:
         """The queries with the highest values of a measure, highest first. Otherwise like `worst`."""
         return self._extreme(measure, n, -1)

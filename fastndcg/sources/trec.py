@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import runs_of
+from fastndcg.common.arrays import OR_FIRST, runs_of
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import (
@@ -32,6 +32,7 @@ from fastndcg.errors import (
     SourceError,
     about,
     check_choice,
+    known_arguments,
 )
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
@@ -67,6 +68,7 @@ _TIMES = 1e7, 4e15  # grades that all lie between are times: days as in 20261128
 WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
 
 
+@known_arguments
 def read_trec(
     qrels: PathLike,
     run: PathLike,
@@ -522,5 +524,5 @@ def _first(_: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(name: str, of: str, key: str) -> InputError:
-    choice = ', or pass duplicates="first" to keep the first' * (of == "document")
-    return InputError(f'{name}: {of} "{key}" is there twice; drop one of the two{choice}')
+    choice = OR_FIRST if of == "document" else ""
+    return InputError(f'{name}: {of} "{key}" appears twice; drop one of the two{choice}')

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Array, Int64, codes_from, combine_flags, offsets_from
+from fastndcg.common.arrays import OR_FIRST, Array, Int64, codes_from, combine_flags, offsets_from
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -27,7 +27,7 @@ from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.tables.intents import intent_grades
 from fastndcg.tables.joins import join, twin_in
 from fastndcg.tables.locations import Blame, at_row, shown
-from fastndcg.tables.sides import Side, first_of_each
+from fastndcg.tables.sides import Side, first_of_each, rows_of_first, side_of
 from fastndcg.tables.values import (
     column_name,
     doc_ids_in,
@@ -70,13 +70,16 @@ def fields_of_table(
             "expected both as lists, a row for each query, or both as numbers, a row for each document"
         )
     of_ids = bool(listed) and (columns.are_ids or _are_texts(table, columns))
-    if columns.duplicates != "refuse" and not of_ids:
-        raise InputError(
-            f'duplicates="{columns.duplicates}" is of judgments and a run, which are joined; drop documents '
-            "that are there twice from a table of both before"
-        )
     if of_ids:
         return _from_id_lists(table, columns, numbers, to_decode)
+    if columns.duplicates == "first":
+        if listed:
+            raise InputError(
+                f'duplicates="first" is of rows with doc_id=, and of lists of ids; column "{listed[0]}" '
+                "holds lists of numbers"
+            )
+        table, numbers = _first_rows(table, columns, numbers)
+        grouped = None
     if listed:
         blame, kept, fields = _from_lists(table, columns, numbers)
         if not columns.named:
@@ -91,8 +94,18 @@ def fields_of_table(
         nan=columns.nan,
         query_name="query_id" if columns.query is None else columns.query,
         queries=pa.table(kept) if kept else None,
+        asks_for_ids=columns.asks_for_ids,
+        or_first="" if listed else OR_FIRST,
         **fields,
     )
+
+
+def _first_rows(table: pa.Table, columns: Columns, numbers: int | Int64) -> tuple[pa.Table, Int64]:
+    """The first row of each document of a query, and the numbers of these rows."""
+    docs = doc_ids_in(columns.doc_id or "", plain(table[columns.doc_id]), Blame(numbers=numbers))
+    side = side_of("data", checked_ids(table, columns, numbers), docs, np.empty(0), str)
+    rows = rows_of_first(side)
+    return table.take(column_of(rows)), rows + numbers if isinstance(numbers, int) else numbers[rows]
 
 
 def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:

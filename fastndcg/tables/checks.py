@@ -247,9 +247,15 @@ def checked_columns(
     queries: pa.Table | None = None,
     weight: npt.ArrayLike | None = None,
     nan: NaN = "refuse",
+    asks_for_ids: bool = True,
+    or_first: str = "",
     **of_documents: Any,
 ) -> dict[str, Any]:
-    """The fields of `Rankings` from columns of the right types and lengths, whose values are checked."""
+    """The fields of `Rankings` from columns of the right types and lengths, whose values are checked.
+
+    Documents that appear twice in a query are refused, and warned of if nobody asked for their ids;
+    `or_first` ends the message.
+    """
     n_queries = len(offsets) - 1
     if weight is not None:
         weight = _cast_column("weight", weight, np.float64, "numbers", n_queries, "query")
@@ -265,7 +271,7 @@ def checked_columns(
         _check_grades("judged relevance", judged.relevance, None)
         _check_pool(relevance, judged, is_judged, blame)
     if doc_ids is not None:
-        _check_doc_ids(doc_ids, blame)
+        _check_doc_ids(doc_ids, blame, or_first, to_warn=not asks_for_ids)
     return {
         "offsets": read_only(offsets),
         "relevance": relevance,
@@ -331,8 +337,10 @@ def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, b
         )
 
 
-def _check_doc_ids(doc_ids: pa.Array | pa.ChunkedArray, blame: Blame) -> None:
-    """Raise `InputError` for a document that occurs twice in a query; null is not an id."""
+def _check_doc_ids(
+    doc_ids: pa.Array | pa.ChunkedArray, blame: Blame, or_first: str, *, to_warn: bool
+) -> None:
+    """Raise `InputError` for a document that occurs twice in a query, or warn; null is not an id."""
     offsets = blame.offsets
     for part in parts_of(offsets, _TOGETHER):
         coded = combine(
@@ -345,11 +353,12 @@ def _check_doc_ids(doc_ids: pa.Array | pa.ChunkedArray, blame: Blame) -> None:
         twice = np.flatnonzero(keys[1:] == keys[:-1])
         if len(twice):
             query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
-            raise InputError(
-                f"document {quoted(coded.dictionary[code].as_py())} of query "
-                f"{blame.name_of(part.start + query)} is there twice. "
-                "A document has one entry for a query: drop one of the two."
-            )
+            document = f"document {quoted(coded.dictionary[code].as_py())}"
+            named = f"{document} of query {blame.name_of(part.start + query)} appears twice"
+            if to_warn:
+                warn(f"{named}, and both count. If that is not meant, drop one{or_first}.")
+                return
+            raise InputError(f"{named}. A document has one entry for a query: drop one of the two{or_first}.")
 
 
 def _checked_intents(

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Array, Int64, falling_keys, offsets_of, read_only
+from fastndcg.common.arrays import OR_FIRST, Array, Int64, falling_keys, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.hashes import keys_of
 from fastndcg.errors import InputError, check_choice, count_of, warn
@@ -211,9 +211,9 @@ def _by_falling_score(run: Side, codes: Array, rows: Array, docs: pa.Array, ties
 
 def duplicate(side: Side, first: int, second: int) -> InputError:
     return InputError(
-        f"{side.place(second)}: {name_of(side, second)} is there twice, first at {side.place(first)}. "
+        f"{side.place(second)}: {name_of(side, second)} appears twice, first at {side.place(first)}. "
         f"A document has one {'grade' if side.name == 'qrels' else 'entry'} for a query: "
-        'drop one of the two, or pass duplicates="first" to keep the first.'
+        f"drop one of the two{OR_FIRST}."
     )
 
 

@@ -149,6 +149,9 @@ class Columns(Roles):
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     named: bool = True  # whether the caller named the grades or scores
+    asks_for_ids: bool = (
+        True  # whether the caller named the column of documents, or what to do with duplicates
+    )
     ranks: str | None = field(default=None, compare=False)  # a column of ranks that is not used
 
     @property
@@ -305,7 +308,8 @@ def find_columns(
             f'column "{score}" could be the relevance and the score; name the one that is meant, as in '
             f'relevance="{score}" or score="{score}"'
         )
-    if with_doc_id and roles.doc_id is None and fitting(names, "doc_id"):
+    keeps_first = roles.duplicates == "first" and not is_list(relevance)
+    if roles.doc_id is None and (keeps_first or (with_doc_id and fitting(names, "doc_id"))):
         optional["doc_id"] = find_column(names, "doc_id")
     for role, name in optional.items():
         if name is not None:
@@ -327,6 +331,7 @@ def find_columns(
         **options,
         keys=keys,
         named=is_named,
+        asks_for_ids=roles.doc_id is not None or keeps_first,
         ranks=other_ranks(names, score),
     )
 

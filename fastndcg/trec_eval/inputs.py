@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import Flags, Int64, offsets_from, offsets_of, runs_of
+from fastndcg.common.arrays import OR_FIRST, Flags, Int64, offsets_from, offsets_of, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.rankings.rankings import Rankings
@@ -98,7 +98,11 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    rankings = Rankings._of(**join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse"))
+    try:
+        fields = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse")
+    except InputError as error:
+        raise InputError(str(error).replace(OR_FIRST, "")) from None  # trec_eval has no such choice
+    rankings = Rankings._of(**fields)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0

@@ -109,7 +109,7 @@ ONE = {"a": {"q": {"d": 1.0}}}
         ({}, {}, InputError, "no runs to pool"),
         ({1: {}, "1": {}}, {}, InputError, "two runs have the same name"),
         ({"a": fn.Rankings.from_lists([[1, 0]])}, {}, InputTypeError, 'run "a" is a Rankings; expected a dict'),
-        ({"a": {"q": ["x", "y", "x"]}}, {}, InputError, 'run "a": document "x" of query "q" is there twice'),
+        ({"a": {"q": ["x", "y", "x"]}}, {}, InputError, 'run "a": document "x" of query "q" appears twice'),
         ({"q": {"d": 0.5}}, {}, InputTypeError, "run \"q\"\\['d'\\] is a float"),
         ({"a": 3}, {}, InputTypeError, 'run "a" is a int'),
         ({"a": {"q": {"d": np.nan}}}, {}, InputError, 'score nan of document "d".*nan="last"'),

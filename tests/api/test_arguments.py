@@ -8,6 +8,8 @@ from fastndcg.errors import suggest
 pytestmark = pytest.mark.pure
 
 SYSTEMS = {"a": fn.Rankings.from_lists([[1, 0]]), "b": fn.Rankings.from_lists([[0, 1]])}
+SCORES = fn.evaluate(SYSTEMS["a"], "RR")
+COMPARED = fn.compare(SYSTEMS, "RR")
 
 
 @pytest.mark.parametrize(
@@ -25,12 +27,30 @@ SYSTEMS = {"a": fn.Rankings.from_lists([[1, 0]]), "b": fn.Rankings.from_lists([[
         (lambda: fn.ndcg([1], [1.0], gains="exp2"), "ndcg has no argument gains=", "gain"),
         (lambda: fn.ndcg([1], [1.0], top_k=1), "ndcg has no argument top_k=", "k"),
         (lambda: fn.Rankings.from_arrow({}, docid="d"), "from_arrow has no argument docid=", "doc_id"),
+        (lambda: fn.Rankings.from_offsets([0, 1], [1], [1.0], sample_weight=[1]), "from_offsets has no argument sample_weight=", "weight"),
+        (lambda: fn.read_trec(judgments="q", run="r"), "read_trec has no argument judgments=", "qrels"),
+        (lambda: fn.report(SYSTEMS, "p.html", metrics="RR"), "report has no argument metrics=", "measures"),
+        (lambda: SCORES.by("query_id", ci=0.9), "by has no argument ci=", "confidence"),
+        (lambda: SCORES.summary(alpha=0.9), "summary has no argument alpha=", "confidence"),
+        (lambda: SCORES.worst("RR", top_k=3), "worst has no argument top_k=", "n"),
+        (lambda: COMPARED.movers("RR", k=3), "movers has no argument k=", "n"),
+        (lambda: COMPARED.no_worse_than("a", epsilon=0.1), "no_worse_than has no argument epsilon=", "margin"),
+        (lambda: fn.tie_range(SYSTEMS["a"], metrics="RR"), "tie_range has no argument metrics=", "measures"),
+        (lambda: fn.match_conventions(SYSTEMS["a"], metric="RR"), "match_conventions has no argument metric=", "measure"),
         (lambda: fn.nDCG(label_gain=[0, 1]), "nDCG has no parameter 'label_gain'", "gain"),
     ],
-)
+)  # fmt: skip
 def test_other_names_of_arguments(call, given, expected):
     with pytest.raises(fn.FastndcgError, match=f'^{given}.*Did you mean "{expected}"\\?$'):
         call()
+
+
+def test_more_values_than_are_taken_by_position():
+    said = "tie_range takes rankings, measures by position, and 3 values are given; .*threads. Join"
+    with pytest.raises(fn.InputTypeError, match=said):
+        fn.tie_range({"q": {"a": 1}}, {"q": ["a"]}, "RR")
+    with pytest.raises(fn.InputTypeError, match="worst takes self, measure, n by position, and 4 "):
+        SCORES.worst("RR", 1, 0.9)
 
 
 def test_gains_of_words_are_gain():

@@ -106,7 +106,7 @@ def test_lists_of_whole_numbers_that_could_be_either_are_refused(seed):
     ("grades", "scores"),
     [
         ([[3, 0, 2]], [[9, 8, 7]]),  # no number is in both
-        ([[1, 0, 0]], [[2, 1, 3]]),  # a grade is there twice, as no id is
+        ([[1, 0, 0]], [[2, 1, 3]]),  # a grade appears twice, as no id is
         ([[1, 0], [0, 1]], [[2, 1], [1, 2]]),  # 0 and 1
         ([[3, 0, 2], [1, 0, 1]], [[3, 2, 1], [3, 2, 1]]),
         ([[3, 0, 2]], [[3.0, 2.0, 1.0]]),
@@ -139,8 +139,8 @@ def test_wrong_names_of_lists_of_ids(named, message):
 
 def test_ids_that_are_there_twice_or_missing_are_refused():
     for relevant, retrieved, message in (
-        ([1], [2, 2], "query 0: document 2 of query 0 is there twice"),
-        ([1, 1], [2], "is there twice"),
+        ([1], [2, 2], "query 0: document 2 of query 0 appears twice"),
+        ([1, 1], [2], "appears twice"),
         ([1, None], [2], "null"),
         (["a"], [2.5], "double"),
     ):

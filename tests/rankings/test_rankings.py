@@ -607,10 +607,10 @@ def test_a_document_twice_is_refused_by_every_constructor():
             if not pa.types.is_dictionary(kind)
             else pa.array(ids).dictionary_encode()
         )
-        with pytest.raises(fn.InputError, match="document .*a.* of query 0 is there twice"):
+        with pytest.raises(fn.InputError, match="document .*a.* of query 0 appears twice"):
             fn.Rankings.from_lists([[1, 0, 1]], doc_ids=given)
     message = (
-        'document "a" of query "q" is there twice. A document has one entry for a query: drop one of the two.'
+        'document "a" of query "q" appears twice. A document has one entry for a query: drop one of the two'
     )
     for build in (
         lambda: fn.Rankings.from_query_ids(["q", "p", "q"], [1, 0, 1], [3, 2, 1], doc_ids=["a", "a", "a"]),
@@ -620,7 +620,7 @@ def test_a_document_twice_is_refused_by_every_constructor():
     ):
         with pytest.raises(fn.InputError, match=re.escape(message)):
             build()
-    with pytest.raises(fn.InputError, match="document 7 of query 1 is there twice"):
+    with pytest.raises(fn.InputError, match="document 7 of query 1 appears twice"):
         fn.Rankings.from_groups([1, 3], [1, 1, 0, 1], [1, 3, 2, 1], doc_ids=[7, 7, 8, 7])
     # one document of several queries, and documents without an id, are what they are
     fn.Rankings.from_groups([2, 2], [1, 0, 1, 0], [2, 1, 2, 1], doc_ids=["a", "b", "b", "a"])
@@ -637,7 +637,7 @@ def test_a_document_twice_is_refused_by_readers_and_streams(tmp_path):
     }
     pq.write_table(pa.table(columns), tmp_path / "twice.parquet")
     for read in (fn.read_parquet, lambda path, **words: fn.evaluate(fn.scan_parquet(path, **words), "nDCG")):
-        with pytest.raises(fn.InputError, match='document "b" of query "q" is there twice'):
+        with pytest.raises(fn.InputError, match='document "b" of query "q" appears twice'):
             read(tmp_path / "twice.parquet", doc_id="doc_id")
 
 
@@ -647,7 +647,7 @@ def test_a_document_twice_among_many():
     ids = np.arange(n) % 1000
     fn.Rankings.from_groups([1000] * 200, np.zeros(n, int), np.zeros(n), doc_ids=ids)
     ids[-1] = ids[-2]
-    with pytest.raises(fn.InputError, match="document 998 of query 199 is there twice"):
+    with pytest.raises(fn.InputError, match="document 998 of query 199 appears twice"):
         fn.Rankings.from_groups([1000] * 200, np.zeros(n, int), np.zeros(n), doc_ids=ids)
 
 

@@ -249,7 +249,7 @@ def test_a_document_that_two_files_hold_is_refused_where_ids_are_named(name, tmp
     for number, part in enumerate((table, table.slice(1, 1))):
         with results_file(tmp_path / f"{number}{name}") as file:
             file.write(part)
-    with pytest.raises(fn.InputError, match='document "x" of query "b" is there twice'):
+    with pytest.raises(fn.InputError, match='document "x" of query "b" appears twice'):
         fn.evaluate(tmp_path, "CG", doc_id="doc_id")
     assert fn.evaluate(tmp_path, "CG").values.tolist() == [[1.0, 1.0]]
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import warnings
 from collections import namedtuple
 from pathlib import Path
@@ -288,8 +289,8 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path):
         ('{"q1": {"a": 1}} {"q2": {"a": 1}}', "more than one object before character 17"),
         ('{"q1": {"a": 1},}', "cannot be read"),
         ('{"q1": {"a": 1}, 7: {}}', "cannot be read: no query and its documents|Expecting"),
-        ('{"q1": {"a": 1, "b": 1, "a": 2}}', 'qrels.json: document "a" is there twice'),
-        ('{"q1": {"a": 1}, "q1": {"b": 1}}', 'qrels.json: query "q1" is there twice'),
+        ('{"q1": {"a": 1, "b": 1, "a": 2}}', 'qrels.json: document "a" appears twice'),
+        ('{"q1": {"a": 1}, "q1": {"b": 1}}', 'qrels.json: query "q1" appears twice'),
         ("{}", "qrels.json has no documents"),
         ('{"q1": {}, "q2": []}', "qrels.json has no documents"),
         ('{"q1": {"a": "x"}}', "qrels.json holds values that are not numbers, beginning with 'x'"),
@@ -744,8 +745,75 @@ def forms_twice(at):
 def test_documents_that_are_there_twice(shape, way, tmp_path):
     judged, returned = forms_twice(0)[shape], forms_twice(1)[shape]
     assert mean_of(tmp_path, way, judged, returned, 0, duplicates="first") == pytest.approx(wanted())
-    with pytest.raises(fn.InputError, match='is there twice.*or pass duplicates="first"'):
+    with pytest.raises(fn.InputError, match='appears twice.*or pass duplicates="first"'):
         mean_of(tmp_path, way, judged, returned, 0)
+
+
+# a document appears twice in the judgments, or in the run, of query 1; each beside a side without
+Q_TWICE = {"1": [("a", 1), ("b", 0), ("a", 0)], "2": [("a", 1), ("c", 1)]}
+R_TWICE = {"1": [("a", 0.9), ("b", 0.8), ("a", 0.1)], "2": [("c", 0.9)]}
+ONCE = {
+    "q": {"1": {"a": 1, "b": 0}, "2": {"a": 1, "c": 1}},
+    "r": {"1": {"a": 0.9, "b": 0.8}, "2": {"c": 0.9}},
+}
+CALLS = {
+    "evaluate": lambda q, r, **d: fn.evaluate(q, r, "nDCG", **d).mean(),
+    "evaluate several": lambda q, r, **d: fn.evaluate(q, {"x": r, "y": ONCE["r"]}, "nDCG", **d)["x"].mean(),
+    "compare": lambda q, r, **d: fn.compare(q, {"x": r, "y": ONCE["r"]}, "nDCG", **d).to_markdown(),
+    "explain": lambda q, r, **d: fn.explain(q, r, "nDCG", "1", **d).value,
+    "pool": lambda q, r, **d: fn.pool({"x": r}, qrels=q, **d).to_pylist(),
+    "tie_range": lambda q, r, **d: fn.tie_range(fn.Rankings.from_qrels_run(q, r, **d), "nDCG").to_arrow(),
+    "match": lambda q, r, **d: fn.match_conventions(fn.Rankings.from_qrels_run(q, r, **d), "AP", 0.5).to_pylist(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("sides", [(Q_TWICE, ONCE["r"]), (ONCE["q"], R_TWICE)])
+def test_documents_twice_in_every_function(sides, call):
+    with pytest.raises(fn.InputError, match='document "a" of query "1" appears twice.*duplicates="first"'):
+        CALLS[call](*sides)
+    assert CALLS[call](*sides, duplicates="first") == CALLS[call](*ONCE.values())
+
+
+ROWS_TWICE = pa.table({"qid": ["1", "1", "1", "2"], "docid": ["a", "b", "a", "c"], "label": [1, 0, 1, 1], "score": [.9, .8, .1, .9]})  # fmt: skip
+IDS_TWICE = pa.table({"qid": ["1", "2"], "relevant_ids": [["a"], ["a", "c"]], "retrieved_ids": [["a", "b", "a"], ["c"]]})  # fmt: skip
+COMMANDS = ["score", "compare", "explain --worst 1", "report -o o.html", "conventions", "history add --history h --at 2026-01-01"]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "pool", "check"])
+def test_documents_twice_in_every_command(command, tmp_path, monkeypatch):
+    """Refused with the choice, of which `check` says that it fails. Ids of a table that nobody asked for are
+    not read by all commands; the others warn, so that each gives the same number.
+    """
+    monkeypatch.chdir(tmp_path)
+    for name, sides in (
+        ("q", ONCE["q"]),
+        ("qq", Q_TWICE),
+        ("r", ONCE["r"]),
+        ("rr", R_TWICE),
+        ("one", ONCE["r"]),
+    ):
+        rows = [(q, d, v) for q, docs in sides.items() for d, v in getattr(docs, "items", lambda d=docs: d)()]
+        form = "{} 0 {} {}\n" if name[0] == "q" else "{} Q0 {} 1 {} t\n"
+        Path(name).write_text("".join(form.format(*row) for row in rows))
+    inputs = [["--qrels", "q", "rr"], ["--qrels", "qq", "r"]]
+    if command in COMMANDS:
+        for name, table in (("rows", ROWS_TWICE), ("ids", IDS_TWICE)):
+            pq.write_table(table, f"{name}.parquet")
+            pq.write_table(table, f"two.{name}.parquet")
+        inputs += [["rows.parquet", "--doc-id", "docid"], ["ids.parquet"]]
+    for given in inputs:
+        other = "one" if "--qrels" in given else f"two.{given[0]}"
+        words = [*given, *[other][: command == "compare"]]
+        ran = run(*command.split(), *words)
+        assert ran.exit_code == (1 if command == "check" else 3), (words, ran.stderr)
+        said = "twice|two grades" if command == "check" else "appears twice.*--duplicates first"
+        assert re.search(said, ran.stderr), ran.stderr
+        shutil.rmtree("h", ignore_errors=True)
+        assert run(*command.split(), *words, "--duplicates", "first").exit_code == 0
+    if command in COMMANDS[2:5]:
+        ran = run(*command.split(), "rows.parquet")
+        assert ran.exit_code == 0 and "appears twice, and both count" in ran.stderr, ran.stderr
 
 
 def test_documents_twice_in_trec_files_intents_and_lists_of_a_row(tmp_path):
@@ -759,7 +827,12 @@ def test_documents_twice_in_trec_files_intents_and_lists_of_a_row(tmp_path):
     assert (rankings.relevance.tolist(), rankings.doc_ids.to_pylist()) == ([2, 0], ["a", "b"])
     table = pa.table({"expected_ids": [["a", "b", "a"]], "retrieved_ids": [["c", "b", "c", "b", "a"]]})
     assert fn.evaluate(table, "AP", duplicates="first").mean() == {"AP": pytest.approx((1 / 2 + 2 / 3) / 2)}
-    with pytest.raises(fn.InputError, match='duplicates="first" is of judgments and a run'):
+    lists = pa.table({"qid": [1], "label": [[1, 0]], "score": [[0.5, 0.1]]})
+    with pytest.raises(
+        fn.InputError, match='duplicates="first" is of rows with doc_id=, and of lists of ids'
+    ):
+        fn.evaluate(lists, "AP", duplicates="first")
+    with pytest.raises(fn.ColumnError, match="no column has a usual name of the doc_id"):
         fn.evaluate(pa.table({"qid": [1], "label": [1], "score": [0.5]}), "AP", duplicates="first")
     with pytest.raises(fn.InputError, match="duplicates='last' is not known"):
         fn.Rankings.from_qrels_run(QRELS, RUN, duplicates="last")

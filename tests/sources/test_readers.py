@@ -577,7 +577,7 @@ def test_judgments_of_intents(tmp_path):
         ("1,A,1\n", RUN, 'q.csv has no header: its first line is "1,A,1"'),
         ("qid,rel\n1,1\n", RUN, "q.csv: no column has a usual name of the doc_id"),
         (QRELS, "qid,docno,score\n1,A,x\n", 'r.csv, row 2 (the header is row 1): column "score" has "x"'),
-        (QRELS, "qid,docno,score\n1,A,1\n1,A,2\n", 'document "A" of query "1" is there twice'),
+        (QRELS, "qid,docno,score\n1,A,1\n1,A,2\n", 'document "A" of query "1" appears twice'),
     ],
 )
 def test_faulty_pairs(tmp_path, qrels, run, message):

@@ -765,10 +765,10 @@ def test_empty_dicts():
         (
             QRELS,
             "# c\n301 Q0 A 1 0.5 t\n302 Q0 A 1 2 t\n\n301 Q0 A 2 0.4 t\n",
-            r'run, line 5: document "A" of query "301" is there twice, first at .*run, line 2',
+            r'run, line 5: document "A" of query "301" appears twice, first at .*run, line 2',
         ),
-        ("301 0 A 1\n301 0 A 1\n", RUN, r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1'),
-        (QRELS, "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n", r'run, line 2: document "X" of query "301" is there twice'),
+        ("301 0 A 1\n301 0 A 1\n", RUN, r'qrels, line 2: document "A" of query "301" appears twice, first at .*qrels, line 1'),
+        (QRELS, "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n", r'run, line 2: document "X" of query "301" appears twice'),
         ("", RUN, r"qrels has no judgments; expected at least one"),
         (QRELS, "# nothing\n", r"run has no documents; expected at least one"),
         (QRELS, b"\x00\x01\x02" * 50, r"run has no documents"),
@@ -813,7 +813,7 @@ def test_files_that_cannot_be_read(write, tmp_path):
 def test_ids_that_are_not_utf8(both):
     rankings = read_trec(*both(b"q 0 caf\xe9 1\n", b"q Q0 caf\xe9 1 1 t\nq Q0 b 1 1 t\n"))
     assert rankings.relevance.tolist() == [1, 0]
-    with pytest.raises(InputError, match=r'document "caf\\xe9" of query "q" is there twice'):
+    with pytest.raises(InputError, match=r'document "caf\\xe9" of query "q" appears twice'):
         read_trec(*both(b"q 0 caf\xe9 1\n", b"q Q0 caf\xe9 1 1 t\nq Q0 caf\xe9 1 1 t\n"))
 
 
@@ -821,7 +821,7 @@ GOOD, JUDGMENTS, OF_A = pa.table(SCORED), pa.table(JUDGED), {"q": {"a": 1}}
 FAULTS = [
     ({"q": "a"}, {}, InputTypeError, r"qrels\['q'\] is a str; expected a dict from document id to grade, or a"),
     ({"q": ["a"]}, {"q": {"a"}}, InputTypeError, r"run\['q'\] is a set, which has no order; expected a list"),
-    ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" is there twice'),
+    ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" appears twice'),
     ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
     (OF_A, 5, InputTypeError, "run is a int; expected a dict of dicts"),
     (OF_A, "run.txt", InputTypeError, r"run is the path run.txt; .* read_qrels_run"),
@@ -839,7 +839,7 @@ FAULTS = [
     ({"q": {"a": "good"}}, {}, InputTypeError, "qrels holds values that are not numbers, beginning with 'good'"),
     (JUDGMENTS, GOOD.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0])), InputError, "run, row 2: score nan of document 7 .*; 1 in all"),
     (pa.table(JUDGED | {"relevance": [None, 2, 1, 0]}), GOOD, InputError, 'qrels: column "relevance" has 1 null; the first is at row 0.*unjudged="null"'),
-    (JUDGMENTS, pa.concat_tables([GOOD, GOOD[:1]]), InputError, "run, row 4: document 6 of query 301 is there twice, first at run, row 0"),
+    (JUDGMENTS, pa.concat_tables([GOOD, GOOD[:1]]), InputError, "run, row 4: document 6 of query 301 appears twice, first at run, row 0"),
     (JUDGMENTS.drop(["relevance"]), GOOD, ColumnError, "qrels.*relevance"),
     (JUDGMENTS.append_column("docid", pa.array([1] * 4)), GOOD, ColumnError, "doc_id"),
     (JUDGMENTS.set_column(1, "doc_id", pa.array([1.5] * 4)), GOOD, InputTypeError, "column .doc_id. is double; expected whole numbers or strings"),
