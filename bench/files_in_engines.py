@@ -157,7 +157,7 @@ def cold(folder: Path, bases: dict[str, dict[str, Any]]) -> None:
             )  # fmt: skip
             spent, clock, mean = json.loads(done.stdout)
             if mean != base["mean"]:
-                raise SystemExit(f"{kernels}, {order}: the mean is {mean}; wanted that of scan_parquet")
+                raise SystemExit(f"{kernels}, {order}: the mean is {mean}; expected that of scan_parquet")
             print(f"{kernels:24} {order:9} {spent:6.1f} s of processors, {clock:5.1f} s", flush=True)
 
 
@@ -205,7 +205,7 @@ def report(
 ) -> None:
     found = run(path).rows[0]["mean"]
     if found.hex() != base["mean"]:
-        raise SystemExit(f"{what}, {order}: the mean is {found!r}; wanted that of scan_parquet")
+        raise SystemExit(f"{what}, {order}: the mean is {found!r}; expected that of scan_parquet")
     spent, walls = [], []
     for _ in range(rounds):
         began, started = seconds_of_all(), time.perf_counter()

@@ -209,7 +209,7 @@ def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
         return
     words = [f'"{each}"' if isinstance(each, str) else repr(each) for each in wanted]
     hint = suggest(str(value), [each for each in wanted if isinstance(each, str)])
-    raise InputError(f"{name}={value!r} is not known; wanted {', '.join(words[:-1])} or {words[-1]}.{hint}")
+    raise InputError(f"{name}={value!r} is not known; expected {', '.join(words[:-1])} or {words[-1]}.{hint}")
 
 
 def check_system(name: str, systems: Collection[str], shown: str = "") -> None:
@@ -222,7 +222,7 @@ def check_system(name: str, systems: Collection[str], shown: str = "") -> None:
 def check_flag(name: str, value: object) -> None:
     """Raise `InputTypeError` for an argument that is not True or False."""
     if not isinstance(value, bool):
-        raise InputTypeError(f"{name}={value!r} is not known; wanted True or False")
+        raise InputTypeError(f"{name}={value!r} is not known; expected True or False")
 
 
 def check_whole(name: str, value: object, least: int) -> int:
@@ -232,9 +232,9 @@ def check_whole(name: str, value: object, least: int) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
-        raise InputTypeError(f"{name}={value!r} is a {type(value).__name__}; wanted a whole number")
+        raise InputTypeError(f"{name}={value!r} is a {type(value).__name__}; expected a whole number")
     if number < least:
-        raise InputError(f"{name}={number}; wanted a whole number from {least}")
+        raise InputError(f"{name}={number}; expected a whole number from {least}")
     return number
 
 

@@ -364,7 +364,7 @@ class Laws:
             engine.summary(df, "AP", score="country")
         with pytest.raises(MeasureError, match="name a column that numbers the documents of a query"):
             wanted(df, "AP(ties='input')")
-        with pytest.raises(InputTypeError, match=r"df is a pyarrow Table; wanted a Data(Frame|set) of "):
+        with pytest.raises(InputTypeError, match=r"df is a pyarrow Table; expected a Data(Frame|set) of "):
             wanted(engines.documents(5), "AP")
         with pytest.raises(InputTypeError, match="evaluate has no argument grouped=; it takes"):
             wanted(df, "AP", grouped=True)

@@ -46,7 +46,7 @@ class Query(NamedTuple):
 
     @property
     def ranked(self):
-        """Rows by falling score, ties in row order."""
+        """Rows by descending score, ties in row order."""
         return sorted(range(len(self.scores)), key=lambda row: -self.scores[row])
 
 

@@ -343,7 +343,7 @@ class Engine(ABC, Generic[Frame]):
         if not all(hasattr(frame, attribute) for attribute in self.attributes):
             kind = type(frame)
             raise InputTypeError(
-                f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {self.table}. "
+                f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; expected a {self.table}. "
                 "For data in this process there is fastndcg.evaluate."
             )
 

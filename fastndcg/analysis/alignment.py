@@ -64,7 +64,7 @@ def scores_of(name: object, given: Any, measures: Any) -> Scores:
             return evaluate(given, measures)
     if not isinstance(given, Scores):
         kind = type(given).__name__
-        raise InputTypeError(f'"{name}" is a {kind}; wanted Scores, as evaluate returns them, or Rankings')
+        raise InputTypeError(f'"{name}" is a {kind}; expected Scores, as evaluate returns them, or Rankings')
     return given
 
 

@@ -160,7 +160,7 @@ def anchors(
     Raises
     ------
     MeasureError
-        A measure whose best and worst orders are not those of falling and rising gain: nDCG with
+        A measure whose best and worst orders are not those of descending and ascending gain: nDCG with
         `ideal="returned"` and a cutoff; discounts that rise or are negative; infAP with negative grades;
         measures of several intents, except nDCG_IA.
     InputError, InputTypeError
@@ -258,5 +258,5 @@ def _check(measure: Measure, rankings: Rankings) -> None:
         for rank in rises[:1].tolist():
             raise MeasureError(
                 f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} and "
-                f"{table[rank - 2]:g} before it; wanted discounts that do not rise, and end at 0 or above"
+                f"{table[rank - 2]:g} before it; expected discounts that do not rise, and end at 0 or above"
             )

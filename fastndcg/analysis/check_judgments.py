@@ -73,7 +73,7 @@ def check_judgments(
         may have a document twice, which is one of the checks.
     corpus, optional
         The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
-        a text file with an id a line; or ids as an array, a list, a set or the keys of a dict.
+        a text file with one id per line; or ids as an array, a list, a set or the keys of a dict.
     text, by : columns of the judgments, optional
         The text of each query (default: the column `query_text`, if there is one); columns with one value for
         each query, whose values are slices with their own scales and shares.
@@ -185,7 +185,7 @@ def _ids_of_corpus(corpus: Any) -> pa.Array:
             lines = Path(corpus).read_text(encoding="utf-8-sig").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            said = f"corpus: {corpus} cannot be read: {reason}; give a table, or an id a line"
+            said = f"corpus: {corpus} cannot be read: {reason}; give a table, or one id per line"
             raise SourceError(said) from None
         return pa.array([line.strip() for line in lines if line.strip()], pa.large_string())
     if isinstance(corpus, Mapping):  # of columns, or with an entry for each document

@@ -166,7 +166,7 @@ def compare(
         baseline, measures = _with_second(systems, second, baseline, measures)
     if not isinstance(systems, Mapping):
         raise InputTypeError(
-            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": '
+            f'systems is a {type(systems).__name__}; expected a mapping of names, as in {{"bm25": '
             'scores, "rerank": other}'
         )
     if len(systems) < 2:

@@ -451,7 +451,7 @@ class Explanation(AsFrame):
         return Table(pa.table(columns))
 
     def to_arrow(self) -> pa.Table:
-        """A row for each document, by falling score, and further rows if the ideal ranking is longer.
+        """A row for each document, by descending score, and further rows if the ideal ranking is longer.
 
         - rank (null for dropped documents), doc_id, grade (null if unjudged) and score;
         - gain of the document; discount of the rank, null below the cutoff and for measures without one;

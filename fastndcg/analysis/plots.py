@@ -73,7 +73,7 @@ def differences(
     own, theirs = map(theme.text_of, of.pair(system, baseline))
     found = -np.sort(-found[~np.isnan(found)])
     if not found.size:
-        raise InputError(f"no query has a difference of {asked}, so that there is nothing to draw")
+        raise InputError(f"no query has a difference of {asked}, so there is nothing to draw")
     n = min(len(found), theme.STEPS)
     ends = np.linspace(0, len(found), n + 1).astype(np.int64)
     heights = np.add.reduceat(found, ends[:-1]) / np.diff(ends)
@@ -87,7 +87,7 @@ def differences(
     scale = alt.Scale(domain=[words[1], words[-1], words[0]], range=colours)
     chart = theme.chart_of(rows).mark_bar(aria=False)  # words for each bar would be most of an SVG
     chart = chart.encode(
-        alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
+        alt.X("from:Q", title="queries, by descending difference", scale=alt.Scale(nice=False)),
         alt.X2("to:Q"),
         alt.Y("difference:Q", title=theme.title_of(f"difference of {asked}")),
         alt.Y2Datum(0),
@@ -240,7 +240,7 @@ def contributions(explanation: Result, ranks: int = 50, unit: Literal["share", "
     last = max((row["rank"] for row in rows if row["contribution"]), default=1)
     rows = [row for row in rows if row["rank"] <= last]
     if of.is_empty or not rows:
-        raise InputError(f"{of.heading()}, so that there is nothing to draw")
+        raise InputError(f"{of.heading()}, so there is nothing to draw")
     added = f"added to {measure}" if unit == "share" else "discounted gain"
     titles = "contribution", added, f"What each rank adds to {measure}", of.heading()
     if any(each is not None for each in ids):
@@ -275,7 +275,7 @@ def grades(systems: Rankings | Mapping[str, Rankings]) -> Chart:
         for grade, n in grade_counts(rankings)
     ]
     if not rows:
-        raise InputError("no document has a grade, so that there is nothing to draw")
+        raise InputError("no document has a grade, so there is nothing to draw")
     across = {"axis": {"labelAngle": 0}, "sort": theme.names_of(rows, "grade")}
     titles = "documents", "documents", "Grades", "judged documents of each grade"
     return marks.bars(rows, "grade:N", "grade", *titles, across)

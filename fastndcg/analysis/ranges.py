@@ -142,7 +142,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     bounds = {}
     for measure in asked:
         values = [scores[variants[measure, rule]] for rule in rules[:3]]
-        # where the order of falling gain is not the best one, as for AUC with a cutoff
+        # where the order of descending gain is not the best one, as for AUC with a cutoff
         bounds[measure] = Bounds(np.minimum.reduce(values), values[1], np.maximum.reduce(values))
     ranges = Ranges(("worst", "expected", "best"), bounds, rankings)
     means = scores.mean()

@@ -272,7 +272,7 @@ def _warn_of_order(measures: Sequence[Measure], convention: object, joined: Rank
     if by_row and convention is None and joined._rows_of_run is not None:
         warn(
             f"{by_row[0]} takes tied documents as rows stand; judgments and a run are joined with tied "
-            "documents by falling id, as trec_eval has them. For the order of the run give convention=, "
+            "documents by descending id, as trec_eval has them. For the order of the run give convention=, "
             'the name of a tool, or join by Rankings.from_qrels_run(qrels, run, ties="input").'
         )
 

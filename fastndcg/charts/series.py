@@ -70,7 +70,7 @@ def history(
         if np.isfinite(found).any():
             best.append(f"{name}: {finite.max():.4g} in round {finite.argmax() + 1}")
     if not best:
-        raise InputError("no round has a value, so that there is nothing to draw")
+        raise InputError("no round has a value, so there is nothing to draw")
     layers = []
     if baseline is not None:
         named = baseline if isinstance(baseline, Mapping) else {"baseline": baseline}

@@ -55,7 +55,7 @@ class Gates:
     )
     margin: float | None = option("The loss that --no-worse-than accepts.", show_default="0")
     queries: Path | None = option(
-        "Text file with a query id on each line; none of these queries may lose more than --margin."
+        "Text file with one query id per line; none of these queries may lose more than --margin."
     )
     undecided: Undecided | None = option(
         "What a gate does whose interval lies on both sides of the margin.", show_default="fail"
@@ -175,10 +175,10 @@ def _read_ids(path: Path) -> list[str]:
     except OSError as error:
         raise SourceError(f"--queries: {path} cannot be read: {error.strerror}. Check the path.") from None
     except UnicodeDecodeError:
-        raise SourceError(f"--queries: {path} is not UTF-8 text; give a file with an id a line") from None
+        raise SourceError(f"--queries: {path} is not UTF-8 text; give a file with one id per line") from None
     ids = list(dict.fromkeys(line for line in text.split("\n") if line.strip()))
     if not ids:
-        raise InputError(f"--queries: {path} holds no ids; give one a line")
+        raise InputError(f"--queries: {path} holds no ids; give one per line")
     return ids
 
 

@@ -57,7 +57,7 @@ def score(
     be packed with gzip, bzip2 or Zstandard. The first line of CSV has the names of the columns.
 
     With --qrels, each PATH is a run, like --run. Judgments are read once, and joined with predictions on
-    query and document id. Documents with equal scores are ordered by falling id, as in trec_eval; measures
+    query and document id. Documents with equal scores are ordered by descending id, as in trec_eval; measures
     with ties='input' keep that order. If a measure is for several intents, such as alpha_nDCG, the second
     field of TREC qrels is the intent.
 
@@ -142,7 +142,7 @@ def _notes_of_run(scored: Scored, how: Evaluation) -> list[str]:
         if differs:
             notes.append(
                 f"{measure.label}: tied documents matter in {count_of(differs, 'query')}; trec_eval orders "
-                f'them by falling id and would print {theirs.mean()[str(by_id)]:.4f}: -m "{by_id}"'
+                f'them by descending id and would print {theirs.mean()[str(by_id)]:.4f}: -m "{by_id}"'
             )
     return notes
 

@@ -78,7 +78,7 @@ def trec_eval(
     """Print what trec_eval prints, byte for byte.
 
     Options have trec_eval's own names, so its command lines work unchanged. Documents with equal scores are
-    ordered by falling id. If -m names a measure twice, the first parameters
+    ordered by descending id. If -m names a measure twice, the first parameters
     count. Without -c, judged queries that the run lacks are left out, where trec_eval 10 stops. Packed files
     are read too.
 

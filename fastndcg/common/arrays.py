@@ -165,7 +165,7 @@ def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
             raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
     if array.ndim != 1:
         raise InputError(
-            f"{name} has shape {array.shape}; wanted one dimension. "
+            f"{name} has shape {array.shape}; expected one dimension. "
             "Use from_dense for a matrix, from_lists for lists."
         )
     return array
@@ -192,7 +192,7 @@ def combine_flags(one: Flags | None, other: Flags | None) -> Flags | None:
 
 
 def negate(numbers: Array) -> Array:
-    """Numbers in falling order, equal ones equal.
+    """Numbers in descending order, equal ones equal.
 
     >>> negate(np.array([1, 200], np.uint8)), negate(np.array([-(2**63)])), negate(np.array([0.5]))
     (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))

@@ -189,7 +189,7 @@ def in_runs(ends: pa.Array, values: pa.Array) -> pa.RunEndEncodedArray:
 
 
 def places_of(ids: pa.Array) -> Int64:
-    """Place of each of these distinct ids in rising order, texts ordered by their bytes.
+    """Place of each of these distinct ids in ascending order, texts ordered by their bytes.
 
     >>> places_of(pa.array(["b", "é", "B"]))
     array([1, 2, 0])

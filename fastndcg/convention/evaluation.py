@@ -107,7 +107,7 @@ def without_own(rankings: Rankings, convention: Convention) -> Rankings:
 
 
 def _ordered_by(rankings: Rankings, keys: Int64) -> Rankings:
-    """Return the rankings with the rows of each query by rising key."""
+    """Return the rankings with the rows of each query by ascending key."""
     return _with_rows(rankings, np.lexsort((keys, codes_from(rankings.offsets))))
 
 

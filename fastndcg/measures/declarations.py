@@ -30,9 +30,9 @@ TIES = {
     "worst": "lower gain first",
     "best": "higher gain first",
     "block": "tied documents together: each has the precision at the end of its group",
-    "docid_desc": "by falling document id, compared as UTF-8 text",
-    "docid_asc": "by rising document id, compared as UTF-8 text",
-    "item_desc": "by falling document id, numbers compared as numbers",
+    "docid_desc": "by descending document id, compared as UTF-8 text",
+    "docid_asc": "by ascending document id, compared as UTF-8 text",
+    "item_desc": "by descending document id, numbers compared as numbers",
     "numba_argsort": (
         "the order of Numba's np.argsort(-scores): input order up to 15 documents; "
         "unstable but repeatable beyond that"

@@ -27,7 +27,7 @@ class Definition(NamedTuple):
     formula: str
     source: str
     range: str = "0 to 1"
-    # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
+    # "system": documents by descending score; "ideal": the ideal ranking; "none": the pool alone
     ranking: str = "system"
     term: str = "gain"  # the term that a rank adds to the sum, see `TERM` of `fastndcg.scoring.plan`
     # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1), "harmonic" 1/i + ... + 1/k
@@ -61,7 +61,7 @@ DEFINITIONS: dict[str, Definition] = {
             discount="parameter",
             summary="normalised discounted cumulative gain",
             formula="DCG@k / IDCG@k; with floor='worst' (DCG@k - worst DCG@k) / (IDCG@k - worst DCG@k)",
-            range="0 to 1 for gains >= 0 and falling discounts",
+            range="0 to 1 for gains >= 0 and discounts that never rise",
             source=f"{_JARVELIN}; floor: Gienapp, Fröbe, Hagen and Potthast, The impact of negative "
                 "relevance judgments on NDCG, CIKM 2020",
         ),
@@ -80,7 +80,7 @@ DEFINITIONS: dict[str, Definition] = {
             (p.GAIN, p.DISCOUNT, p.TIES, p.IDEAL, p.EMPTY, p.JUDGED_ONLY, p.REL, p.UNJUDGED),
             ranking="ideal", discount="parameter",
             summary="DCG of the ideal ranking",
-            formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by falling gain",
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by descending gain",
             range="0 and above for gains >= 0",
             source=_JARVELIN,
         ),
@@ -311,8 +311,8 @@ DEFINITIONS: dict[str, Definition] = {
             method="intents", discount="parameter",
             summary="expected nDCG over the intents of a query",
             formula="sum over intents of P(intent) * nDCG@k of its grades",
-            range="0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every "
-                "intent",
+            range="0 to 1 for gains >= 0 and discounts that never rise; 1 only if one ranking is ideal for "
+                "every intent",
             source="Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009",
         ),
         Definition(

@@ -94,8 +94,8 @@ TIES = _one_of(
     {
         "average": "the expected value over all orders of tied documents",
         "input": "tied documents in the order of the data",
-        "worst": "tied documents by rising gain",
-        "best": "tied documents by falling gain",
+        "worst": "tied documents by ascending gain",
+        "best": "tied documents by descending gain",
     },
 )
 _BLOCK = "tied documents together: each has the precision at the end of its group, as in scikit-learn"
@@ -138,7 +138,7 @@ FLOOR = _one_of(
     "the DCG that has the value 0; that of the ideal ranking has the value 1",
     {
         "zero": "0",
-        "worst": "the DCG of the judged documents by rising gain, so that gains may be negative",
+        "worst": "the DCG of the judged documents by ascending gain, so that gains may be negative",
     },
     worst={"method": "built ideals"},
 )

@@ -21,7 +21,7 @@ from fastndcg.measures.declarations import Rounding, Rule, has, have
 # ---- declarations that several tools share ----
 
 _TREC_CAVEATS = (
-    "documents with equal scores are ordered by falling document id, and the run's rank column is ignored",
+    "documents with equal scores are ordered by descending document id, and the run's rank column is ignored",
     (
         "trec_eval casts differences of gains to int, so it misorders gains that differ by less than 1 "
         "(-m ndcg.1=0.9,2=0.3); not reproduced"
@@ -116,7 +116,7 @@ _CATBOOST = Rule(
     "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
     caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
-        "tied documents are ordered by rising target"),
+        "tied documents are ordered by ascending target"),
     others=(
         has("AP", "MAP:top", rel=_ABOVE_HALF, denominator="cutoff", **_UNWEIGHTED),
         has("R", "RecallAt:top", rel=_ABOVE_HALF, empty=1.0, **_UNWEIGHTED),
@@ -240,7 +240,7 @@ DECLARED: tuple[Rule, ...] = (
                 "F f1, Success success, Rprec r_precision, Bpref bpref"
             ),
         ),
-        caveats=("ties are ordered by rising document id, the opposite of trec_eval",
+        caveats=("ties are ordered by ascending document id, the opposite of trec_eval",
             "its bpref is 0/0 where no document was judged to be not relevant"),
     ),
     Rule(
@@ -452,7 +452,7 @@ DECLARED: tuple[Rule, ...] = (
             has("AUC", "RocAuc", cut=True, only_relevant=1.0, unjudged="skip_irrelevant"),
         ),
         caveats=(
-            ("for pandas, Polars and Spark input, ties are ordered by falling item id; "
+            ("for pandas, Polars and Spark input, ties are ordered by descending item id; "
             "a dict of lists keeps its order"),
             "users without relevant items have no ground truth and are left out",
         ),
@@ -549,7 +549,7 @@ DECLARED: tuple[Rule, ...] = (
             has("R", "recall@k", empty="skip"), has("RR", "mrr@k", empty="skip", default_cutoff=10),
             has("AP", "map@k", empty="skip", denominator="cutoff", default_cutoff=100),
         ),
-        caveats=("ties are ordered by rising corpus id, the opposite of trec_eval",
+        caveats=("ties are ordered by ascending corpus id, the opposite of trec_eval",
             "queries without relevant documents are dropped"),
     ),
     _RECSYS.replace(

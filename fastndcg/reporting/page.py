@@ -148,7 +148,7 @@ def _find(
     names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
     for name, each in zip(names, rankings.values(), strict=True):
         if not each.n_queries:
-            raise InputError(f'"{name}" has no queries, so that there is nothing to report')
+            raise InputError(f'"{name}" has no queries, so there is nothing to report')
     if baseline is not None:
         check_system(baseline, names, f'baseline="{baseline}"')
     asked, columns = as_measures(measures), column_names(by)

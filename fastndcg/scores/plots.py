@@ -79,7 +79,7 @@ def cutoffs(
     """
     asked = as_measure(measure)
     if asked.definition.cut != "rank":
-        raise MeasureError(f"{asked} has no cutoff, so that it has no curve over cutoffs; take nDCG")
+        raise MeasureError(f"{asked} has no cutoff and therefore no curve over cutoffs; take nDCG")
     rows: Rows = []
     for name, scores in by_name(systems, *_SCORES).items():
         found = zip(scores, scores.summary(confidence).rows, strict=True)
@@ -150,7 +150,7 @@ def slices(
             ends = {"mean": group[label], "low": group[f"{label}_low"], "high": group[f"{label}_high"]}
             rows.append({"system": name, "slice": key} | ends | {"small": group["small"]})
     if not rows:
-        raise InputError("there are no queries, so that there is nothing to draw")
+        raise InputError("there are no queries, so there is nothing to draw")
     largest = {key for key, _ in sizes.most_common(_GROUPS)}
     labels = labels_of(key for key in sizes if key in largest)
     rows = [row | {"slice": labels[row["slice"]]} for row in rows if row["slice"] in largest]
@@ -198,7 +198,7 @@ def distribution(systems: Result | Mapping[str, Result], measure: object, bins: 
     defined = {name: each[~np.isnan(each)] for name, each in values.items()}
     every = np.concatenate(list(defined.values()))
     if not every.size:
-        raise InputError(f"no query has a value of {asked}, so that there is nothing to draw")
+        raise InputError(f"no query has a value of {asked}, so there is nothing to draw")
     if bins < 1:
         raise InputError(f"bins must be a positive integer; got {bins!r}")
     edges, least = np.histogram_bin_edges(every, bins), float(every.min())

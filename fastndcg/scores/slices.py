@@ -37,7 +37,7 @@ def column_names(columns: str | Iterable[str]) -> list[str]:
     if isinstance(columns, str):
         return [columns]
     if not isinstance(columns, Iterable):
-        raise InputTypeError(f"a {type(columns).__name__} names no column; wanted one name, or several")
+        raise InputTypeError(f"a {type(columns).__name__} names no column; expected one name, or several")
     return list(dict.fromkeys(columns))
 
 
@@ -161,7 +161,7 @@ def _column(scores: Any, name: str) -> Float64:
     if name not in kept:
         known = [*COUNTS, *kept]
         raise ColumnError(
-            f"weights={name!r} is no column of the queries, which have: {', '.join(kept)}; wanted one of "
+            f"weights={name!r} is no column of the queries, which have: {', '.join(kept)}; expected one of "
             f"these, 'n_relevant', 'n_docs' or None. A column of the data is kept if it is named in keep=."
             f"{suggest(str(name), known)}"
         )
@@ -169,7 +169,7 @@ def _column(scores: Any, name: str) -> Float64:
     try:
         found: Float64 = array_of(column.cast("float64"))
     except pa.ArrowException:
-        said = f'column "{name}" is of {column.type} and holds no weights; wanted numbers'
+        said = f'column "{name}" is of {column.type} and holds no weights; expected numbers'
         raise InputError(said) from None
     bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
     if column.null_count or len(bad):

@@ -75,7 +75,7 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
 def _build_ideal(
     rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any], turn: int = -1
 ) -> Rankings:
-    """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
+    """The ideal ranking of each query: judged documents by descending gain, with scores that fall by rank."""
     query = codes_from(offsets)
     order = np.lexsort((turn * gain_values.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]

@@ -147,8 +147,8 @@ def _scored_documents(rankings: Rankings, condensed: bool) -> tuple[tuple[Int64,
 def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     """Offsets and intent grades of the judged documents, and whether their order decides between equal gains.
 
-    Without a pool they are the scored documents: by falling document id, as in ndeval, or without ids in an
-    arbitrary order.
+    Without a pool they are the scored documents: by descending document id, as in ndeval, or in arbitrary
+    order if there are no ids.
     """
     intents, judged = rankings.intents, rankings.is_judged
     if rankings.judged is not None and rankings.judged_intents is not None:

@@ -176,7 +176,7 @@ class ParquetFiles(Dataset):
                 else:
                     raise SourceError(
                         f'column "{name}" is in {self.first} but not in {part.file.path}; '
-                        "wanted it in all files. Name only files of one schema."
+                        "expected it in every file. Name only files of one schema."
                     )
             if in_files and in_folders:
                 raise SourceError(

@@ -23,7 +23,7 @@ def common_type(
         if joined is None:
             raise SourceError(
                 f'column "{name}" is {common} in {first} and {kind} in {path}; '
-                "wanted types that fit together without loss. Write the files with one type."
+                "expected types that fit together without loss. Write the files with one type."
             )
         if joined != common:
             first, common = path, joined

@@ -56,7 +56,7 @@ class FileStream(RankingsStream):
         in_memory: int = 0,
     ) -> None:
         if grouped is not None and not isinstance(grouped, bool):
-            raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
+            raise InputTypeError(f"grouped={grouped!r} is not known; expected True, or None to find out")
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
         self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least

@@ -187,7 +187,7 @@ def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
 
 
 def _by_falling_score(run: Side, codes: Array, rows: Array, docs: pa.Array, ties: TieOrder) -> Array:
-    """Rows of each query in order of falling score; those of equal score by their documents' ids."""
+    """Rows of each query in order of descending score; those of equal score by their documents' ids."""
     import pyarrow.compute as pc
 
     values, queries = run.values[rows], codes[rows]

@@ -171,7 +171,7 @@ def relstring(ranked: Ranked, length: Sequence[float]) -> list[str]:
 
 
 class Gained(NamedTuple):
-    """Gains of documents by rank, and positive gains of each query's judged documents in falling order."""
+    """Gains of documents by rank, and positive gains of each query's judged documents in descending order."""
 
     of_documents: Float64
     ideal: Float64

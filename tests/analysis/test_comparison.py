@@ -292,11 +292,11 @@ def test_options_that_are_refused(options, message):
 
 def test_systems_that_are_refused():
     one = scores_of([0.1, 0.2])
-    with pytest.raises(fn.InputTypeError, match="systems is a list; wanted a mapping of names"):
+    with pytest.raises(fn.InputTypeError, match="systems is a list; expected a mapping of names"):
         fn.compare([one, one])
     with pytest.raises(fn.InputError, match="at least two systems; got 1"):
         fn.compare({"a": one})
-    with pytest.raises(fn.InputTypeError, match='"b" is a list; wanted Scores'):
+    with pytest.raises(fn.InputTypeError, match='"b" is a list; expected Scores'):
         fn.compare({"a": one, "b": [0.1, 0.2]})
 
 

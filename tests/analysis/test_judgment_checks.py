@@ -217,7 +217,7 @@ def test_every_kind_of_corpus(tmp_path):
         ((QRELS, RUN), {"least_judged": 2}, InputError, "least_judged=2"),
         ((QRELS, RUN, Path("none.txt")), {}, SourceError, "none.txt cannot be read"),
         ((QRELS, RUN, [0.5]), {}, InputTypeError, "corpus"),
-        *(((QRELS, RUN), {"cutoffs": each}, (InputError, InputTypeError), "cutoffs=.* wanted a whole number")
+        *(((QRELS, RUN), {"cutoffs": each}, (InputError, InputTypeError), "cutoffs=.* expected a whole number")
           for each in (0, None, "5", [0], [True], 2.5)),
     ],
 )  # fmt: skip

@@ -395,7 +395,7 @@ TAKEN = fn.Rankings.from_lists([[1]], queries={"queries": ["a"]})
         (lambda one: one.plot.distribution("AP"), fn.MeasureError, "AP was not evaluated; these were"),
         (lambda one: one.plot.distribution("RR", 0), fn.InputError, "bins must be a positive integer; got 0"),
         (lambda one: one.plot.cutoffs("RR"), fn.MeasureError, "RR was evaluated at 0 cutoffs"),
-        (lambda one: one.plot.cutoffs("SetP"), fn.MeasureError, "SetP has no cutoff, so that it has no curve"),
+        (lambda one: one.plot.cutoffs("SetP"), fn.MeasureError, "SetP has no cutoff and therefore no curve"),
         (lambda one: one.plot.slices("RR", "county"), fn.ColumnError, 'Did you mean "country"?'),
         (lambda one: one.plot.against("RR", "country"), fn.ColumnError, "has type string; name a column of numbers"),
         (lambda one: one.plot.against("RR", "click"), fn.ColumnError, 'Did you mean "clicks"?'),

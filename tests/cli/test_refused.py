@@ -136,7 +136,7 @@ REFUSED = [
         )
     ),
     (2, "compare p.parquet b.parquet --no-worse-than p --queries ids --unpaired", "independent samples share no query"),
-    (3, "compare p.parquet b.parquet --no-worse-than p --queries empty", "--queries: empty holds no ids; give one a line"),
+    (3, "compare p.parquet b.parquet --no-worse-than p --queries empty", "--queries: empty holds no ids; give one per line"),
     (3, "compare p.parquet b.parquet --no-worse-than p --queries latin", "--queries: latin is not UTF-8 text"),
     (3, "compare p.parquet b.parquet --no-worse-than p --queries nowhere", "--queries: nowhere cannot be read"),
     # systems

@@ -305,7 +305,7 @@ def test_measures_of_trec_eval_on_tied_documents_say_what_it_would_print(tmp_pat
     if second == "0.4":
         assert said == []
         return
-    of = "tied documents matter in 1 query; trec_eval orders them by falling id and would print"
+    of = "tied documents matter in 1 query; trec_eval orders them by descending id and would print"
     assert said == [
         f"map: {of} 0.7500: -m \"AP(ties='input')\"",
         f"P_1: {of} 0.5000: -m \"P(ties='input')@1\"",

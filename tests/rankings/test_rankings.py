@@ -405,7 +405,7 @@ REFUSED = [
     ("from_offsets", ([0, 6], RELEVANCE, SCORES), {}, "offsets ends at 6, but relevance has 5 values"),
     ("from_offsets", ([0.0, 5.0], RELEVANCE, SCORES), {}, InputTypeError("offsets is of dtype float64")),
     ("from_offsets", ([[0, 5]], RELEVANCE, SCORES), {}, "offsets has shape"),
-    ("from_offsets", ([0, 5], [RELEVANCE], SCORES), {}, r"relevance has shape \(1, 5\); wanted one dimension. Use from_dense"),
+    ("from_offsets", ([0, 5], [RELEVANCE], SCORES), {}, r"relevance has shape \(1, 5\); expected one dimension. Use from_dense"),
     ("from_groups", ([2, 2], RELEVANCE, SCORES), {}, "group adds up to 4 documents, but relevance has 5"),
     ("from_groups", ([6, -1], RELEVANCE, SCORES), {}, "group has a negative size, -1 at position 1"),
     ("from_groups", ([2.0, 3.0], RELEVANCE, SCORES), {}, InputTypeError("group is of dtype float64")),

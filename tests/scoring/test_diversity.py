@@ -172,7 +172,7 @@ def invented(seed, queries=30):
 
 
 def as_rankings(judgments, results):
-    """Rows by falling score and rising id, which is ndeval's order of the run; the pool by falling id."""
+    """Rows by descending score and rising id, which is ndeval's order of the run; the pool by descending id."""
     queries, documents, scores, flags, lengths, pools = (
         list(dict.fromkeys(row[0] for row in judgments)),
         [],

@@ -165,7 +165,7 @@ def test_words_of_dictionaries_and_numbers_have_grades():
         ({"grades": ["a"]}, "grades is a list; expected"),
         ({"grades": {"a": "1"}}, "grades has '1' for 'a'; expected a finite number"),
         ({"grades": {"a": float("nan")}}, "grades has nan for 'a'"),
-        ({"unjudged": "zero"}, 'wanted "refuse" or "null"'),
+        ({"unjudged": "zero"}, 'expected "refuse" or "null"'),
     ],
 )  # fmt: skip
 def test_grades_and_unjudged_that_mean_nothing_are_refused(options, message):
@@ -188,7 +188,7 @@ def test_one_column_says_the_order():
         fn.evaluate(LONG, "RR", score="score", rank="slots")
     with pytest.raises(fn.ColumnError, match='there is no column "rnk" for rank='):
         fn.evaluate(LONG, "RR", rank="rnk")
-    with pytest.raises(InputTypeError, match=r"ascending=1 is not known; wanted True or False"):
+    with pytest.raises(InputTypeError, match=r"ascending=1 is not known; expected True or False"):
         fn.evaluate(LONG, "RR", ascending=1)
 
 

@@ -393,7 +393,7 @@ TABLE = pa.table(
         ({"order": "rank"}, ColumnError, 'there is no column "rank" for order'),
         ({"score": "lang"}, InputTypeError, 'column "lang" is string; expected scores that are integers or floats'),
         ({"query": "list"}, InputTypeError, 'column "list" is .*; expected query ids that are integers or strings'),
-        ({"nan": "first"}, InputError, 'nan=\'first\' is not known; wanted "refuse" or "last"'),
+        ({"nan": "first"}, InputError, 'nan=\'first\' is not known; expected "refuse" or "last"'),
         (
             {"keep": "NDCG@3"},
             ColumnError,

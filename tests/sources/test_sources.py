@@ -1219,12 +1219,12 @@ def test_files_with_bytes_of_several_types(tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("label", ["1"] * 6, r'column "label" is int64 in .*a\.parquet and string in .*b\.parquet; wanted types that fit together'),
+        ("label", ["1"] * 6, r'column "label" is int64 in .*a\.parquet and string in .*b\.parquet; expected types that fit together'),
         ("label", [1.0] * 6, r'column "label" is int64 in .*a\.parquet and double in .*b\.parquet'),
         ("label", pa.array([1] * 6, pa.uint64()), r'column "label" is int64 in .*a\.parquet and uint64 in'),
         ("qid", [1] * 6, r'column "qid" is string in .*a\.parquet and int64 in .*b\.parquet'),
         ("score", [[0.5]] * 6, r'column "score" is double in .*a\.parquet and list<'),
-        ("score", None, r'column "score" is in .*a\.parquet but not in .*b\.parquet; wanted it in all files'),
+        ("score", None, r'column "score" is in .*a\.parquet but not in .*b\.parquet; expected it in every file'),
     ],
 )  # fmt: skip
 def test_schemas_that_do_not_fit(tmp_path, column, values, message):

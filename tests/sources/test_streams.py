@@ -443,7 +443,7 @@ def test_functions_are_asked_once(tmp_path, spool):
 
 def test_options_that_are_refused(tmp_path):
     path = write(rows(), tmp_path / "a.parquet")
-    with pytest.raises(InputTypeError, match="grouped='yes' is not known; wanted True, or None"):
+    with pytest.raises(InputTypeError, match="grouped='yes' is not known; expected True, or None"):
         scan_parquet(path, grouped="yes")
     with pytest.raises(InputError, match="nan='first' is not known"):
         scan_parquet(path, nan="first")

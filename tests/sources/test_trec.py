@@ -605,7 +605,7 @@ def test_each_side_in_several_files(tmp_path, text):
     ):
         assert facts(read_qrels_run(tmp_path / left, tmp_path / right)) == wanted
     odd, last = run.slice(0, 5), tmp_path / "run" / "part-9.parquet"
-    of_two = r'column "docid" is (string|int64) in .*part-0\.parquet and double in .*part-9\.parquet; wanted'
+    of_two = r'column "docid" is (string|int64) in .*part-0\.parquet and double in .*part-9\.parquet; expected'
     for write, right, message in (
         (lambda: pq.write_table(odd.set_column(1, "docid", pa.array([1.5] * 5)), last), "run", of_two),
         (lambda: pq.write_table(odd.drop_columns("docid"), last), "run", 'column "docid" is in .*part-0.* but not in .*part-9'),
@@ -855,7 +855,7 @@ def test_faulty_values(qrels, run, error, message):
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(("option", "message"), [({"missing": "none"}, 'missing=\'none\' is not known; wanted "zero" or "skip"'), ({"ties": "docid"}, "ties='docid' is not known; wanted \"docid_desc\", \"docid_asc\" or \"input\".")])  # fmt: skip
+@pytest.mark.parametrize(("option", "message"), [({"missing": "none"}, 'missing=\'none\' is not known; expected "zero" or "skip"'), ({"ties": "docid"}, "ties='docid' is not known; expected \"docid_desc\", \"docid_asc\" or \"input\".")])  # fmt: skip
 def test_unknown_options(both, option, message):
     with pytest.raises(InputError, match=message):
         read_trec(*both(), **option)

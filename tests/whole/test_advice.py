@@ -220,7 +220,7 @@ def test_missing_grades_of_arrays_are_no_judgments(grades):
     for name, make in made.items():
         with pytest.raises(fn.FastndcgError):
             make()
-        with pytest.raises(InputError, match='unjudged=\'nul\' is not known; wanted "refuse" or "null"'):
+        with pytest.raises(InputError, match='unjudged=\'nul\' is not known; expected "refuse" or "null"'):
             make(unjudged="nul")
         rankings = make(unjudged="null")
         assert rankings.relevance.tolist() == ([1, 2, 0] if name == "ids" else [1, 0, 2]), name
@@ -246,7 +246,7 @@ def test_the_lowest_score_of_arrays_is_the_best(dtype):
     assert fn.evaluate(again, "RR").mean() == {"RR": 0.75}
     np.testing.assert_array_equal(fn.ndcg([1, 0, 0, 2], distances, group=[2, 2], ascending=True), 1.0)
     for wrong in (1, "yes", None):
-        with pytest.raises(fn.errors.InputTypeError, match="ascending=.* is not known; wanted True or False"):
+        with pytest.raises(fn.errors.InputTypeError, match="ascending=.* is not known; expected True or False"):
             rankings.with_scores(distances, ascending=wrong)
     with pytest.raises(InputError, match="ascending is True and there are no scores"):
         fn.Rankings.from_lists([[1, 0]], ascending=True)

@@ -36,7 +36,7 @@ def reference(data, name, score, peer, measure, **more):
 
 
 def rankings(data, name, score, *, order="file"):
-    """`order="falling ids"`: rows by falling document id, which is falling row number here; ties="input" then is trec_eval's rule."""
+    """`order="falling ids"`: rows by descending document id, which is falling row number here; ties="input" then is trec_eval's rule."""
     table = rows(data / name / SETS[name])
     if order == "falling ids":
         first = {query: row for row, query in reversed(list(enumerate(table["qid"].to_pylist())))}
@@ -78,7 +78,7 @@ def test_parquet_finds_its_columns(data, name, score):
 
 
 def test_pytrec_eval_by_document_order(data, name, score):
-    """It compares scores as float32 and breaks ties by falling document id."""
+    """It compares scores as float32 and breaks ties by descending document id."""
     ordered = rankings(data, name, score, order="falling ids")
     narrow = fn.Rankings.from_offsets(
         ordered.offsets, ordered.relevance, ordered.scores.astype(np.float32), query_ids=ordered.queries[0]
