@@ -85,5 +85,5 @@ def program(code, *words, stdin="", timeout=300, **options):
 def printed(code, *words, **options):
     """What such a program prints, which has to end well."""
     done = program(code, *words, **options)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[:6000] + done.stderr[-2000:]
     return done.stdout

@@ -9,7 +9,8 @@
 
 PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where executors run Python.
 
-    rows -> lists of each query, collected before and after the shuffle -> the serial kernel
+    rows -> lists of each query, collected before and after the shuffle, or after it alone where `partitions=`
+        is given -> the serial kernel
     before 4.3: rows -> repartition by the query -------------------------> the serial kernel
 
 Columns of results with a point or brackets in their names are selected with backticks, as in "`nDCG@10`".
@@ -114,14 +115,16 @@ class Spark(Engine["DataFrame"]):
         keys = [F.col(_quoted(name)) for name in ids]
         moved, read = df.select(*map(F.col, map(_quoted, names))), _of_rows
         number = [] if plan.job.blocks == self._default_blocks() else [plan.job.blocks]
-        if self._can_list(df, ids):
+        lists = self._can_list(df, ids)
+        # before rows become lists: the order in a list is that in which rows arrive, and Spark fails a job
+        # if it has to repeat an exchange of other bytes, as after the loss of an executor
+        if number or not lists:
+            moved = moved.repartition(*number, *keys)
+        if lists:
             read = _of_lists
             others = (name for name in names if name not in ids)
-            lists = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
-            moved = df.groupBy(*keys).agg(*lists)
-        # to move lists again takes less than to move rows
-        if number or read is _of_rows:
-            moved = moved.repartition(*number, *keys)
+            collected = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
+            moved = moved.groupBy(*keys).agg(*collected)
         return super()._run(Plan(plan.job, partial(read, plan.job), is_local=True), moved)
 
     def _can_list(self, df: DataFrame, ids: Sequence[str]) -> bool:
