@@ -123,7 +123,8 @@ class Spark(Engine["DataFrame"]):
         if lists:
             read = _of_lists
             others = (name for name in names if name not in ids)
-            collected = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
+            collect = "collect_list({}) respect nulls"
+            collected = (F.expr(collect.format(_quoted(name))).alias(name) for name in others)
             moved = moved.groupBy(*keys).agg(*collected)
         return super()._run(Plan(plan.job, partial(read, plan.job), is_local=True), moved)
 
