@@ -47,11 +47,14 @@ LEFT_OUT = ("host", "rivals", "slow")
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
     """Without a path `pytest` leaves out what needs more than the extra `test`, and runs on all processors."""
-    is_worker = hasattr(config, "workerinput")  # which has the options already
-    if config.args_source is config.ArgsSource.TESTPATHS and not is_worker:
+    if config.args_source is config.ArgsSource.TESTPATHS:
         option = config.option
+        # in each worker of pytest-xdist, too, which parses the command line and is given no options
         option.markexpr = option.markexpr or " and ".join(f"not {marker}" for marker in LEFT_OUT)
-        if getattr(option, "numprocesses", 0) is None and not (option.usepdb or option.collectonly):
+        is_worker = hasattr(config, "workerinput")
+        if getattr(option, "numprocesses", 0) is None and not (
+            is_worker or option.usepdb or option.collectonly
+        ):
             option.numprocesses = min(4, os.cpu_count())
 
 
