@@ -97,18 +97,25 @@ def test_the_tool_says_so(name, way, tmp_path):
 def test_each_measure_has_the_value_that_it_has_of_arrays(name, tmp_path):
     """Of each tool, installed or not: the rows of the run stand in the order of the arrays."""
     queries = random_queries(13, 12, longest=14)
-    for own in fn.conventions[name].measures:
-        for measure in (own @ K, own) if own.definition.cut == "rank" else (own,):
-            of_arrays = values(name, measure, rankings_of(queries))
-            for way in (dicts, joined_before):
-                assert values(name, measure, *way(queries, tmp_path)) == of_arrays, (measure, way.__name__)
+    measures = [
+        measure
+        for own in fn.conventions[name].measures
+        for measure in ((own @ K, own) if own.definition.cut == "rank" else (own,))
+    ]
+    of_arrays = values(name, measures, rankings_of(queries))
+    for way in (dicts, joined_before):
+        assert values(name, measures, *way(queries, tmp_path)) == of_arrays, way.__name__
 
 
-def values(convention, measure, *data):
+def values(convention, measures, *data):
+    """Of each measure, its values or the error that refuses it; together where none is refused."""
     try:
-        return repr(fn.evaluate(*data, measure, convention=convention)[measure].tolist())
+        scores = fn.evaluate(*data, measures, convention=convention)
     except fn.FastndcgError as error:
-        return type(error).__name__
+        if len(measures) == 1:
+            return [type(error).__name__]
+        return [value for measure in measures for value in values(convention, [measure], *data)]
+    return [repr(each.tolist()) for each in scores.values]
 
 
 @pytest.mark.parametrize("kind", [int, str])

@@ -40,6 +40,7 @@ def having(rankings, measure):
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_it_names_the_right_tool_first_in_95_of_100_cases():
     random, right, told_apart, wrong = np.random.default_rng(35), 0, 0, []
     for case in range(100):

@@ -160,6 +160,7 @@ def test_processes_compile_each_kernel_once(tmp_path):
 
 @pytest.mark.compiled
 @compiles
+@pytest.mark.slow
 def test_kernels_are_kept_in_the_users_folder(tmp_path):
     """Not in the package's. They are void if the source of any kernel changes, or others can write to the folder.
 

@@ -162,6 +162,7 @@ def test_nothing_is_read_or_written_past_an_array(side):
     assert in_a_child(side, *work) == {name: digest_of(name) for name in work}
 
 
+@pytest.mark.slow
 def test_no_index_is_below_0():
     """Without compiling, where NumPy itself refuses those that are too large."""
     work = ("few_evaluations", "returned_and_intents")

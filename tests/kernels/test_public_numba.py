@@ -51,6 +51,7 @@ def test_the_same_bits_without_private_parts(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
 
 
+@pytest.mark.slow
 def test_blocks_of_vectors_without_private_parts(tmp_path):
     """Tests of the kernels themselves, run so."""
     chosen = ["-k", "bound_of_top or rank_tied", str(HERE / "test_kernels.py")]

@@ -21,10 +21,11 @@ def test_damage_begins_where_it_is_asked_for():
         assert changed[:40] == whole[:40]
 
 
+@pytest.mark.parametrize("seconds", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", fuzz.FORMATS)
-def test_a_short_run(name, tmp_path):
+def test_a_short_run(name, seconds, tmp_path):
     """Of the kernels as plain Python, which find each index that is out of bounds."""
-    counts, failures = fuzz.fuzz(fuzz.FORMATS[name], range(400), 0, tmp_path / "kept", seconds=2)
+    counts, failures = fuzz.fuzz(fuzz.FORMATS[name], range(400), 0, tmp_path / "kept", seconds)
     assert failures == []
     assert counts[fuzz.READ] > 0
 
@@ -32,8 +33,7 @@ def test_a_short_run(name, tmp_path):
 @pytest.mark.parametrize("name", ["parquet", "trec_run", "letor"])
 @pytest.mark.slow
 def test_a_short_run_of_compiled_kernels(name, tmp_path):
-    form = fuzz.FORMATS[name]
-    _, failures = fuzz.fuzz(form, range(200), 0, tmp_path / "kept", seconds=3, kernels="compiled")
+    _, failures = fuzz.fuzz(fuzz.FORMATS[name], range(200), 0, tmp_path / "kept", 3, "compiled")
     assert failures == []
 
 

@@ -353,6 +353,7 @@ def flipped(data, places, folder):
             path.unlink()
 
 
+@pytest.mark.slow
 def test_every_bit_of_a_footer(tmp_path):
     """What is read then is what pyarrow reads, where asking pyarrow for metadata would end the process."""
     columns = {"qid": ["q0", "q0", "q1"], "label": pa.array([0, 1, 2], pa.uint8()), "score": [0.5, 0.25, 0.5]}

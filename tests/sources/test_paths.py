@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import run
 
 import fastndcg as fn
 from fastndcg.errors import SourceError
@@ -93,16 +94,16 @@ def test_formats_that_are_mixed_are_named(folder):
             assert str(caught.value).endswith("as in data/*.parquet")
     assert fn.read_parquet("data").n_docs == 4
     assert fn.read_csv("data").n_docs == 1
-    assert command("score", "data").returncode == 3
-    assert command("score", "data/a.parquet", "data/b.csv").returncode == 2
+    assert run("score data").exit_code == 3
+    assert run("score data/a.parquet data/b.csv").exit_code == 2
 
 
 # ---- outputs ----
 
 WRITERS = {
-    "score": ["score", "data", "-m", "CG", "--out"],
-    "score of a pattern": ["score", "data/*.parquet", "--out"],
-    "report": ["report", "data", "-o"],
+    "score": "score data -m CG --out",
+    "score of a pattern": "score data/*.parquet --out",
+    "report": "report data -o",
 }
 
 
@@ -112,9 +113,9 @@ WRITERS = {
 @pytest.mark.parametrize("writer", WRITERS)
 def test_no_output_replaces_an_input(writer, out, folder):
     before = Path("data/a.parquet").read_bytes()
-    done = command(*WRITERS[writer], out.format(here=folder))
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"is the input" in done.stderr
+    done = run(WRITERS[writer], out.format(here=folder))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is the input" in done.stderr
     assert Path("data/a.parquet").read_bytes() == before
     assert Path("link.parquet").is_symlink()
 
@@ -123,41 +124,35 @@ def test_no_output_replaces_judgments(folder):
     Path("qrels").write_text("1 0 a 1\n")
     Path("run").write_text("1 Q0 a 1 0.5 me\n")
     Path("scores.parquet").symlink_to("qrels")
-    for words in (
-        ["score", "--qrels", "qrels", "run", "--out"],
-        ["report", "--qrels", "qrels", "--run", "run", "-o"],
-    ):
-        assert command(*words, "scores.parquet").returncode == 2
+    for line in ("score --qrels qrels run --out", "report --qrels qrels --run run -o"):
+        assert run(line, "scores.parquet").exit_code == 2
     assert Path("qrels").read_text() == "1 0 a 1\n"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["score", "data", "--out"], ["report", "data", "-m", "CG", "-o"], ["demo", "--queries", "5", "--out"]],
-)
+@pytest.mark.parametrize("line", ["score data --out", "report data -m CG -o", "demo --queries 5 --out"])
 @pytest.mark.slow
-def test_links_stay_and_what_they_lead_to_is_written(words, folder):
+def test_links_stay_and_what_they_lead_to_is_written(line, folder):
     Path("old.csv").write_text("OLD")
     Path("old.csv").chmod(0o640)
     Path("one.csv").symlink_to("two.csv")
     Path("two.csv").symlink_to("old.csv")
     Path("to_new.csv").symlink_to("data/sub/new.csv")
     for out, target in (("one.csv", "old.csv"), ("to_new.csv", "data/sub/new.csv")):
-        done = command(*words, out)
-        assert done.returncode == 0, done.stderr
+        done = run(line, out)
+        assert done.exit_code == 0, done.stderr
         assert Path(out).is_symlink()
         assert len(Path(target).read_bytes()) > 20
     assert Path("old.csv").stat().st_mode & 0o777 == 0o640
     Path("circle.csv").symlink_to("circle2.csv")
     Path("circle2.csv").symlink_to("circle.csv")
     for out, reason in (
-        ("circle.csv", b"circle"),
-        ("data", b"is not a file"),
-        (".", b"is not a file"),
-        ("no/a.csv", b"No such file"),
+        ("circle.csv", "circle"),
+        ("data", "is not a file"),
+        (".", "is not a file"),
+        ("no/a.csv", "No such file"),
     ):
-        done = command(*words, out)
-        assert done.returncode == 3, out
+        done = run(line, out)
+        assert done.exit_code == 3, out
         assert reason in done.stderr
 
 
@@ -237,8 +232,8 @@ def test_text_is_written_a_part_at_a_time(name, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission(folder):
     (folder / "data" / "sub").chmod(0o500)
-    done = command("score", "data", "--out", "data/sub/a.csv")
-    assert (done.returncode, b"Permission denied" in done.stderr) == (3, True)
+    done = run("score data --out data/sub/a.csv")
+    assert (done.exit_code, "Permission denied" in done.stderr) == (3, True)
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
@@ -264,11 +259,10 @@ def test_csv_has_texts_as_they_are_or_none_that_a_spreadsheet_computes(tmp_path,
         ("1", ["'=cmd|' /C calc'!A0", "+1", "'-1+1", "'@a", "'\t=a", "a,b\n"]),
     ):
         monkeypatch.setenv("FASTNDCG_SPREADSHEET", setting)
-        words = ["score", "a.parquet", "-m", "CG", "--keep", "=city", "--by", "=city", "--format", "csv"]
-        done = command(*words, "--out", "a.csv")
-        assert done.returncode == 0, done.stderr
+        done = run("score a.parquet -m CG --keep =city --by =city --format csv --out a.csv")
+        assert done.exit_code == 0, done.stderr
         mark = "'" * int(setting)
-        for text, column in ((done.stdout.decode(), 0), (Path("a.csv").read_bytes().decode(), 1)):
+        for text, column in ((done.stdout, 0), (Path("a.csv").read_bytes().decode(), 1)):
             header, *rows = csv.reader(io.StringIO(text, newline=""))
             assert header[column] == f"{mark}=city"
             assert sorted(row[column] for row in rows) == sorted(shown)
