@@ -218,7 +218,7 @@ class DictRun:
             raise InputTypeError(f"the run holds a score that is not a number: {error}") from None
 
     def rank(self, scores: Float64, grades: Int64) -> tuple[Int64, Int64]:
-        """Return the order by descending float32 score, then by descending id, and the grades in this order."""
+        """Return the order by descending float32 score, then by descending id, and the grades in it."""
         keys = self._keys(scores)
         order = np.argsort(keys)
         ranked, found = keys[order], grades[order]

@@ -97,8 +97,9 @@ def read_trec(
         "zero": every query of the qrels counts; a query that the run lacks has an empty ranking (`trec_eval
         -c`, ir_measures). "skip": only queries in both files count. Queries that the qrels lack never count.
     ties : "docid_desc", "docid_asc" or "input"
-        Order of rows, which only measures with ties="input" depend on: by descending score, and tied documents
-        by descending id as trec_eval has them, or by ascending id, ids compared as bytes; or as in the file.
+        Order of rows, which matters only to measures with ties="input": by descending score, and tied
+        documents by descending id as in trec_eval, or by ascending id, ids compared as bytes; or as in the
+        file.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
     ascending : bool
