@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A canary gate to copy, as a step of continuous integration: it fails if a candidate may be worse than the released system.
 #
-#     scripts/canary_gate.sh released.parquet candidate.parquet comparison.json --queries canaries.txt --by country
+#     scripts/canary_gate.sh released.parquet candidate.parquet comparison.json --by country
 #
-# Arguments after the third are passed to fastndcg compare. The exit code is 1 if a gate does not hold, and 3 if a file cannot be
+# Arguments after the third are passed to fastndcg compare. The exit code is 1 if a gate fails, and 3 if a file cannot be
 # evaluated. comparison.json is written in the first case too, so that a later step can keep it.
 set -eu
 

@@ -45,7 +45,8 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
     ----------
     ties : "input", "average", "worst" or "best"
         "input" ranks tied documents as the other providers of ir_measures do: by descending id, or by
-        ascending id for judgments of intents and for Judged. Scores are compared as float32, for Judged as they are.
+        ascending id for judgments of intents and for Judged. Scores are compared as float32, for Judged as
+        they are.
         "average" is the expected value over all orders, without casting scores.
     first : bool
         True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider

@@ -10,7 +10,6 @@ scores       predictions and stored results as scores
 exit_codes   exit codes of all commands
 output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another, in a terminal and in continuous integration
-baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
 score, compare, explain, report, conventions, check, pool, history, demo, trec_eval, measures, compile
              the commands

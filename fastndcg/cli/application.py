@@ -42,8 +42,8 @@ def main() -> int:
     # an exception, unlike the signal itself, removes drafts on its way
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        run = typer.main.get_command(app).main
-        return int(run(sys.argv[1:], prog_name="fastndcg", standalone_mode=False) or 0)
+        run = typer.main.get_command(app).main  # without arguments it takes those of the process, and expands
+        return int(run(prog_name="fastndcg", standalone_mode=False) or 0)  # patterns on Windows
     except UsageError as error:
         with suppress(OSError, ValueError):  # where stderr cannot be written, the exit code is the same
             error.show()

@@ -8,7 +8,7 @@ from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import Verdict, hold
 from fastndcg.cli.inputs import Columns, find_sources, name_runs, read_once
-from fastndcg.cli.output import Format, note, refuse, write_table
+from fastndcg.cli.output import Format, note, write_table
 from fastndcg.errors import count_of
 from fastndcg.statistics.intervals import FAILS, HOLDS
 
@@ -22,9 +22,7 @@ def check(
     corpus: str | None = option(
         "Ids of all documents: a table with a column of them, or a text file, one a line."
     ),
-    text: str | None = option("Column of the judgments with texts of queries.", show_default="query_text"),
     by: list[str] | None = option("Column of the judgments whose values are slices of queries; repeatable."),
-    at: str = option("Ranks at which shares of judged documents are told.", "5,10,20", metavar="K,..."),
     least_judged: float = option("A share of judged documents below this fails.", 0.0, min=0, max=1),
     strict: bool = option("Cautions fail too.", False),
     columns: Columns,
@@ -45,18 +43,13 @@ def check(
     """
     from fastndcg.analysis.check_judgments import CAUTION, check_judgments
 
-    ranks = [int(each) for each in at.split(",") if each.strip().isdecimal() and int(each)]
-    if not ranks or len(ranks) != at.count(",") + 1:
-        refuse(f'--at is "{at}"; expected ranks from 1, as in --at 5,10,20')
     sources = find_sources(paths, qrels, run)
     runs: Any = dict(zip(name_runs(sources.runs), sources.runs, strict=True))
     found = check_judgments(
         sources.qrels,
         runs,
         None if corpus is None else read_once(corpus)[0],
-        text=text,
         by=by or [],
-        cutoffs=ranks,
         least_judged=least_judged,
         score=score,
         grades=options.read_grades(grades),

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
-from fastndcg.cli.baseline import Baseline, Updating
 from fastndcg.cli.gates import Gates, check_means, hold, write_github, write_junit
-from fastndcg.cli.inputs import ReadingOfMeans, Systems
+from fastndcg.cli.inputs import ReadingOfMeans, Sources, Systems, name_runs
 from fastndcg.cli.output import Rows, note, refuse, slices_texts, write, write_csv, write_json
 from fastndcg.cli.scores import Evaluation, Scored
 from fastndcg.common.table import fit, shown_value, terminal_width
 from fastndcg.errors import check_system
-from fastndcg.measures import Measure
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Statistics:
     """The options that say how systems are compared."""
 
     baseline: str | None = option(
-        "Compare all other systems with this one: a file's name without endings, "
+        "Compare all other systems with this one: a file name without its suffixes, "
         "a column of scores, or another file.",
         metavar="NAME",
         show_default="each with each",
@@ -83,7 +82,6 @@ def compare(
     ranks: bool = option("Show intervals of ranks, and which systems cannot be told apart.", False),
     how: Evaluation,
     gates: Gates,
-    updating: Updating,
     reading: ReadingOfMeans,
     format: Layout = option("How results are written to stdout.", Layout.table),
 ) -> None:
@@ -95,14 +93,13 @@ def compare(
     column of scores. With --qrels, each PATH is a run, like --run. --ranks says how sure the rank of each
     system is.
 
-    --baseline and --no-worse-than may name another file, such as results that are kept beside the code; with
-    --update the new results take their place once all gates hold.
+    --baseline and --no-worse-than may also name a file, such as results of `fastndcg score --out` that you
+    keep with the code.
 
-    With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
-    each slice of --by, and for each query of --queries. Where an interval lies on both sides of --margin it
-    is undecided, which fails too unless --undecided is pass. stderr has a line for each gate that failed, and
-    says by how much, or how many queries would decide. CSV has one table: the slices if there are slices, or
-    else the systems.
+    --no-worse-than compares all other systems with that one. The gate must pass for each measure, and within
+    each slice of --by. A gate whose interval includes --margin is undecided and fails, unless --undecided is
+    pass. stderr has a line for each gate that fails: by how much, or how many queries would decide it. CSV
+    has one table: the slices with --by, otherwise the systems.
 
     \b
     Examples:
@@ -110,10 +107,9 @@ def compare(
       fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
       fastndcg compare --qrels qrels.txt runs/*.txt --correction holm --ranks
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
-      fastndcg compare base.parquet new.parquet --anchors --interval bca
-      fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
+      fastndcg compare base.parquet new.parquet --interval bca
       fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
-      fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005 --update
+      fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005
     """
     from fastndcg.analysis.compare import compare
     from fastndcg.analysis.comparison import COLUMNS
@@ -122,32 +118,25 @@ def compare(
     gated = gates.no_worse_than is not None or bool(gates.fail_under)
     _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks, gated=gated)
     slices = options.read_by(by, [*COLUMNS, "small"])
-    sources = given.sources(reading)
-    baseline, gates, sources = updating.find(statistics.baseline, gates, sources)
-    ids = gates.check(baseline.name, paired=statistics.paired)
+    gates.check(statistics.baseline)
+    baseline, sources = _find_baseline(statistics.baseline or gates.no_worse_than, given.sources(reading))
+    gates = replace(gates, no_worse_than=gates.no_worse_than and baseline)
     bounds = options.read_gates(gates.fail_under or [])
     cluster = [] if statistics.cluster is None else [statistics.cluster]
     asked = options.read_measures(measure or [], bounds)
     inputs = how.inputs(sources, reading.roles(sources.score, [*slices, *how.kept, *cluster]))
     asked = asked or inputs.measures()
-    baseline.check(inputs.stored, asked)
     missing = options.number_or_word(statistics.missing)
     scored = map(how.weigh, how.score_systems(inputs, asked, missing, signed=format is Layout.json))
-    if baseline.is_new:
-        _begin(baseline, {each.run or "": each for each in scored}, bounds, gates, format)
-        return
-    systems = _by_name(scored, {"--no-worse-than": gates.no_worse_than, "--baseline": baseline.name})
-    against = gates.no_worse_than if baseline.name is None else baseline.name
-    chosen = vars(statistics) | {"baseline": against, "missing": missing, "threads": how.threads}
+    systems = _by_name(scored, baseline, "--baseline" if statistics.baseline else "--no-worse-than")
+    chosen = vars(statistics) | {"baseline": baseline, "missing": missing, "threads": how.threads}
     compared = compare({name: each.scores for name, each in systems.items()}, **chosen)
-    if how.anchors:
-        compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     of_slices = compared.slices(slices) if slices else {}
-    verdicts = gates.verdicts(compared, of_slices, slices, ids)
+    verdicts = gates.verdicts(compared, of_slices, slices)
     low = [
         found
         for name in compared.systems
-        if name not in (gates.no_worse_than, baseline.name)
+        if name != baseline
         for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
     facts = gates.facts(verdicts, low if bounds else None)
@@ -161,27 +150,17 @@ def compare(
         write_github(compared, verdicts, failed, ranks=ranks)
     else:
         _report(compared, of_slices, slices, movers, format, systems, facts, ranks=ranks)
-    baseline.update(systems, failed)
     hold(verdicts, failed)
 
 
-def _begin(
-    baseline: Baseline,
-    systems: dict[str, Scored],
-    bounds: list[tuple[Measure, float]],
-    gates: Gates,
-    layout: Layout,
-) -> None:
-    """Write the file of a baseline for the first time: there is nothing yet to compare with."""
-    found = [each for name, one in systems.items() for each in check_means(bounds, one.scores.mean(), name)]
-    failed = gates.failed(found)
-    if layout is Layout.junit:
-        write_junit(found, failed)
-    elif layout is Layout.json:
-        write_json({"systems": [each.facts(signed=False) for each in systems.values()], "rows": []})
-    note(f"{baseline.path} does not exist yet, so nothing is compared")
-    baseline.update(systems, failed)
-    hold(found, failed)
+def _find_baseline(name: str | None, sources: Sources) -> tuple[str | None, Sources]:
+    """The name of the baseline, and the sources with its file, if it is a file and not a system."""
+    paths = [*(sources.paths or sources.runs)]
+    if name is None or name in (*name_runs(paths), *sources.scores) or not Path(name).is_file():
+        return name, sources
+    paths.append(name)
+    sources = sources._replace(paths=paths) if sources.paths else sources._replace(runs=paths)
+    return name_runs(paths)[-1], sources
 
 
 def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated: bool) -> None:
@@ -199,10 +178,10 @@ def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated:
         )
 
 
-def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[str, Scored]:
-    """Two or more systems by their names, those among them that options ask for.
+def _by_name(scored: Iterable[Scored], baseline: str | None, option: str) -> dict[str, Scored]:
+    """Two or more systems by name, the baseline among them.
 
-    Systems that a column of stored results names are told apart by its file, where others have that name.
+    If several stored results have a system of the same name, the name of their file precedes it.
     """
     found = list(scored)
     times = Counter(each.run for each in found)
@@ -210,11 +189,10 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
     for each in found:
         is_one = times[each.run] == 1 or each.results is None
         systems[str(each.run) if is_one else f"{each.results}: {each.run}"] = each
+    if baseline is not None:
+        check_system(baseline, systems, f'{option}: "{baseline}" is not a file and')
     if len(systems) < 2:
-        refuse("one system is given; expected two or more: files, --score columns of one file, or runs")
-    for name, system in wanted.items():
-        if system is not None:
-            check_system(system, systems, f'{name}: "{system}"')
+        refuse("compare needs two systems or more: files, --score columns of one file, or runs")
     return systems
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option, refusing
 from fastndcg.cli.inputs import Columns, Inputs, find_sources
-from fastndcg.cli.output import Format, refuse, shown_as, write, write_data
+from fastndcg.cli.output import Format, refuse, write, write_data
 from fastndcg.common.exports import without_nan
-from fastndcg.common.table import Table, terminal_width, wrapped
+from fastndcg.common.table import Table, fit, terminal_width, wrapped
 from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
 from fastndcg.convention.matches import match_conventions
-from fastndcg.errors import InputError, about, suggest
+from fastndcg.errors import about, count_of, suggest
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
 from fastndcg.measures.conventions import conventions as known_conventions
@@ -29,8 +28,6 @@ def conventions(
     paths: list[str] | None = argument("[PATH...]", options.FILES, None),
     *,
     measure: str = options.ONE_MEASURE,
-    cutoff: int | None = option("Another cutoff of the measure.", None, "--cutoff", "-k", min=1),
-    uncut: bool = option("Only the tools' own cutoffs.", False),
     name: list[str] | None = option(
         "Only this convention; repeatable, the first is the baseline.", None, "--name", "-n"
     ),
@@ -38,7 +35,6 @@ def conventions(
         "Explain how TO differs from FROM, one choice at a time.", metavar="FROM TO"
     ),
     match: str | None = option("Find which tools have this mean.", metavar="NUMBER"),
-    id: str | None = option("Use only this query.", metavar="ID"),
     qrels: str | None = options.QRELS,
     run: str | None = option("With --qrels: predictions, as a TREC or MS MARCO run or a table."),
     columns: Columns,
@@ -49,58 +45,50 @@ def conventions(
 ) -> None:
     """List how tools compute a measure, or score data as they do.
 
-    With PATH, or --qrels and --run, it shows each tool's value, and how much each choice (gain, ideal, ties,
-    empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a
-    row is the value of that row, up to rounding.
+    With PATH, or --qrels and --run, show each tool's value, and how much each choice (gain, ideal, ties,
+    empty queries, ...) moves it away from the first tool's value: that value plus the effects of a row is the
+    value of the row, up to rounding. Without a cutoff, as in -m nDCG, each tool uses its own.
 
-    With --match it shows which definitions give a mean, nearest first.
+    With --match, show which definitions give a mean, nearest first.
 
     \b
     Examples:
       fastndcg conventions
-      fastndcg conventions predictions.parquet -k 10
-      fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
+      fastndcg conventions predictions.parquet -m nDCG@5
+      fastndcg conventions predictions.parquet --explain sklearn lightgbm
       fastndcg conventions predictions.parquet -m AP@10 --explain trec_eval lightgbm
       fastndcg conventions predictions.parquet -m AP@10 --match 0.4321
-      fastndcg conventions predictions.parquet -n lightgbm -n xgboost --id 17
+      fastndcg conventions predictions.parquet -n lightgbm -n xgboost
       fastndcg conventions --qrels qrels.txt --run run.txt
     """
     asked = options.read_measures([measure])
     if len(asked) > 1:
-        refuse("--measure: conventions are shown for one measure; give one")
+        refuse(f"--measure: {measure} is {count_of(len(asked), 'measure')}; expected one")
     names = None if name is None else [find_convention("--name", each, asked).name for each in name]
     if not paths and qrels is None and run is None:
-        if explain is not None or id is not None:
-            refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
-        if match is not None:
-            refuse("--match needs data: fastndcg conventions PATH --match NUMBER")
+        for option, value in {"--explain FROM TO": explain, "--match NUMBER": match}.items():
+            if value is not None:
+                refuse(f"{option.split()[0]} needs data, as in fastndcg conventions PATH {option}")
         _write_conventions(asked[0].name, names, format)
         return
     for each in explain or ():
         find_convention("--explain", each, asked)
-    if match is not None and (explain is not None or names is not None or cutoff is not None or uncut):
-        refuse("--match takes the measure with its cutoff as -m, and no --explain, -n, -k or --uncut")
+    if match is not None and (explain is not None or names is not None):
+        refuse("--match compares all definitions, so it cannot be combined with --explain or --name")
     if match is not None and not re.fullmatch(r"-?\d*\.?\d+", match):
         refuse(f'--match is "{match}"; expected a mean, as in --match 0.4321')
     for path in paths or []:
         if path != "-" and re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
             if path in known_conventions:
-                refuse(f"{path} is a convention and no file; name it as in -n {path}")
+                refuse(f"{path} is a convention, not a file; write -n {path}")
             near = suggest(path, known_conventions)
-            refuse(f'there is no file "{path}", and no convention of this name.{near} -n names a convention')
+            refuse(f'"{path}" is neither a file nor a convention.{near} Conventions are named by -n')
     sources = find_sources(paths, qrels, None if run is None else [run])
     if len(sources.runs) > 1:
-        refuse("--run: conventions are shown for one run; give one")
+        refuse(f"--run: got {count_of(len(sources.runs), 'run')}; expected one")
     roles = Roles(score=score, weight=weight, **vars(columns))
     (system,) = Inputs(sources, roles, threads, together=True, whole=True).systems()
     system, rankings = system._replace(name=None), system.rankings
-    if id is not None:
-        ids = [str(each) for each in rankings.query_ids.to_pylist()]
-        if id not in ids:
-            first, near = ", ".join(ids[:5]), suggest(id, ids[:10_000])
-            raise InputError(f'there is no query "{id}"; the first ones are {first}.{near}')
-        rankings = rankings[ids.index(id) : ids.index(id) + 1]
-    k: Any = None if uncut else "as given" if cutoff is None else cutoff
     with about(system.source):
         if match is not None:
             decimals = len(match.partition(".")[2])
@@ -108,10 +96,10 @@ def conventions(
                 rankings, asked[0], float(match), decimals=decimals or None, threads=threads
             )
         elif explain is not None:
-            table = explain_conventions(rankings, *explain, asked[0], k=k, threads=threads)
+            table = explain_conventions(rankings, *explain, asked[0], threads=threads)
         else:
-            table = compare_conventions(rankings, asked[0], names, k=k, threads=threads)
-    system._replace(rankings=rankings).tell()
+            table = compare_conventions(rankings, asked[0], names, threads=threads)
+    system.tell()
     _write_table(table, format)
 
 
@@ -162,9 +150,10 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
         if row.get("refused"):
             tool = row[table.column_names[0]]
             refused.setdefault(row["refused"].removeprefix(tool).strip(), []).append(tool)
-    width = terminal_width() if format is Format.table else 0
+    width = terminal_width()
     reasons = [wrapped(f"{', '.join(tools)}: {reason}", width) for reason, tools in refused.items()]
-    parts = [shown_as(format, [names, *texts], 1, left=left), *([""] if reasons else []), *reasons]
+    table_text = fit([names, *texts], 1, (), width, "--format csv", left)
+    parts = [table_text, *([""] if reasons else []), *reasons]
     write("\n".join(parts) + "\n")
 
 

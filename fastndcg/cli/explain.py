@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.inputs import Inputs, Reading, Systems
 from fastndcg.cli.output import Format, refuse, write, write_data
-from fastndcg.errors import InputError, about, visible
+from fastndcg.errors import InputError, about, count_of, visible
 
 if TYPE_CHECKING:
     from fastndcg.analysis.explain import Explanation
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
 
 
-def _number(help: str, *, metavar: str | None = "N") -> Any:
-    return option(help, 0, metavar=metavar, min=0)
+def _number(help: str) -> Any:
+    return option(help, 0, metavar="N", min=0)
 
 
 @command
@@ -30,11 +28,7 @@ def explain(
     measure: str = options.ONE_MEASURE,
     id: list[str] | None = option("Id of a query; repeatable.", metavar="ID"),
     worst: int = _number("The N queries with the lowest values of the first system."),
-    best: int = _number("The N queries with the highest values of the first system."),
-    random: int = _number("N random queries."),
     movers: int = _number("The N queries whose values differ most between two systems."),
-    seed: int = _number("Seed of --random.", metavar=None),
-    swaps: int = _number("Show the N swaps of documents that raise the value most."),
     all: bool = option("Show all documents, also those below the cutoff.", False),
     reading: Reading,
     format: Format = options.FORMAT,
@@ -50,9 +44,9 @@ def explain(
     \b
     Examples:
       fastndcg explain predictions.parquet --id q-42
-      fastndcg explain predictions.parquet -m AP --worst 20 --swaps 3
+      fastndcg explain predictions.parquet -m AP --worst 20
       fastndcg explain --qrels qrels.txt --run bm25.txt --run rerank.txt --movers 5
-      fastndcg explain predictions.parquet --random 3 --format json
+      fastndcg explain predictions.parquet --worst 3 --format json
     """
     from fastndcg.analysis.explain import explain
 
@@ -60,24 +54,16 @@ def explain(
     if len(asked) != 1:
         refuse(f"--measure: {measure} names {len(asked)} measures; expected one to explain")
     sources = given.sources(reading)
-    if not (id or worst or best or random or movers):
-        refuse(
-            "no query is named; give --id ID, or --worst N, --best N, --random N, "
-            "or --movers N of two systems"
-        )
+    if not (id or worst or movers):
+        refuse("no query is named; give --id ID, --worst N, or --movers N of two systems")
     roles = reading.roles(sources.score)
     read = list(Inputs(sources, roles, threads, whole=True).systems(asked))
     systems: dict[str, Any] = {str(each.name): each.rankings for each in read}
     if movers and len(systems) != 2:
-        refuse(f"--movers is of two systems; {len(systems)} {'is' if len(systems) == 1 else 'are'} given")
+        refuse(f"--movers compares two systems; got {count_of(len(systems), 'system')}")
     first, ids = next(iter(systems.values())), [*(id or [])]
-    if worst or best:
-        scores = evaluate(first, asked)
-        for queries in (scores.worst(asked[0], worst), scores.best(asked[0], best)):
-            ids += queries[0].to_pylist()
-    if random:
-        chosen = np.random.default_rng(seed).permutation(first.n_queries)[:random]
-        ids += first.query_ids.take(np.sort(chosen)).to_pylist()
+    if worst:
+        ids += evaluate(first, asked).worst(asked[0], worst)[0].to_pylist()
     ids += _movers(systems, asked[0], movers) if movers else []
     found: list[tuple[str, Explanation]] = []  # with the name of its system, if there are several
     for each in dict.fromkeys(ids):
@@ -87,13 +73,12 @@ def explain(
         found += several.items()
     for system in read:
         (system if len(read) > 1 else system._replace(name=None)).tell()
-    if format not in (Format.table, Format.markdown):
-        _write_data(found, swaps, format)
+    if format is not Format.table:
+        _write_data(found, format)
         return
     texts = []
     for name, one in found:
-        text = one.text(all, "--format csv", format is Format.markdown)
-        texts.append("\n".join([*([visible(name)] if name else []), text, *_swaps_texts(one, swaps)]))
+        texts.append("\n".join([*([visible(name)] if name else []), one.text(all, "--format csv")]))
     nothing = "No query to show: none differs, or the measure is undefined for all."
     write("\n\n".join(texts or [nothing]) + "\n")
 
@@ -111,25 +96,14 @@ def _movers(systems: dict[str, Rankings], measure: Measure, most: int) -> list[A
     return sorted((each for each in moved if moved[each] > 0), key=lambda each: -moved[each])[:most]
 
 
-def _write_data(found: list[tuple[str, Explanation]], swaps: int, format: Format) -> None:
+def _write_data(found: list[tuple[str, Explanation]], format: Format) -> None:
     rows, facts = [], []
     for name, one in found:
         of_query: dict[str, Any] = {"query": one.query} | ({"system": name} if name else {})
         documents = one.to_arrow().to_pylist()
         rows += [of_query | row for row in documents]
         fact = of_query | {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
-        fact |= {"documents": documents, "missed": one.missed.to_pylist()}
-        facts.append(fact | ({"swaps": one.swaps(swaps).to_pylist()} if swaps else {}))
+        facts.append(fact | {"documents": documents, "missed": one.missed.to_pylist()})
     if format is Format.csv and not rows:
-        raise InputError(
-            "these queries have no documents, so there is nothing to show as CSV; take --format json"
-        )
+        raise InputError("these queries have no documents, so CSV would be empty; use --format json")
     write_data(format, {"explanations": facts}, rows)
-
-
-def _swaps_texts(one: Explanation, swaps: int) -> list[str]:
-    rows = one.swaps(swaps).to_pylist() if swaps else []
-    said = [
-        f"exchanging ranks {row['rank']} and {row['with_rank']} would gain {row['gains']:.6f}" for row in rows
-    ]
-    return said or ["exchanging two documents would gain nothing"] * bool(swaps)

@@ -20,7 +20,7 @@ from fastndcg.cli.options import FAIL_UNDER
 from fastndcg.cli.output import end, note, refuse, write
 from fastndcg.common.markup import markdown_table, markdown_text
 from fastndcg.common.table import digits, name_of
-from fastndcg.errors import InputError, SourceError, count_of, visible
+from fastndcg.errors import SourceError, count_of, visible
 from fastndcg.statistics.intervals import FAILS, HOLDS, UNDECIDED
 
 if TYPE_CHECKING:
@@ -54,31 +54,21 @@ class Gates:
         metavar="NAME",
     )
     margin: float | None = option("The loss that --no-worse-than accepts.", show_default="0")
-    queries: Path | None = option(
-        "Text file with one query id per line; none of these queries may lose more than --margin."
-    )
     undecided: Undecided | None = option(
-        "What a gate does whose interval lies on both sides of the margin.", show_default="fail"
+        "Exit code of a gate whose interval includes the margin: fail is 1, pass is 0.", show_default="fail"
     )
     fail_under: list[str] | None = FAIL_UNDER
 
-    def check(self, baseline: str | None, *, paired: bool) -> list[str]:
-        """The ids of `--queries`. Ends the command where options do not go together."""
+    def check(self, baseline: str | None) -> None:
+        """End the command if options contradict each other."""
         name, margin = self.no_worse_than, self.margin
-        if name is None:
-            others = {"--margin": margin, "--undecided": self.undecided, "--queries": self.queries}
-            for given, value in others.items():
-                if value is not None:
-                    needs = "--no-worse-than, which names the system to hold against"
-                    refuse(f"{given} has no meaning without {needs}")
-            return []
-        if baseline not in (None, name):
+        for given, value in {"--margin": margin, "--undecided": self.undecided}.items():
+            if name is None and value is not None:
+                refuse(f"{given} needs --no-worse-than NAME, the system that others are compared with")
+        if name is not None and baseline not in (None, name):
             refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
         if margin is not None and not 0 <= margin < math.inf:
             refuse(f"--margin: {margin:g} is not a loss to accept; expected 0 or more, as in --margin 0.002")
-        if self.queries is not None and not paired:
-            refuse("--queries and --unpaired do not go together: independent samples share no query")
-        return [] if self.queries is None else _read_ids(self.queries)
 
     def failed(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """Those that end the command with 1."""
@@ -100,15 +90,15 @@ class Gates:
         return facts
 
     def verdicts(
-        self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str], ids: list[str]
+        self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str]
     ) -> list[Verdict]:
-        """What `--no-worse-than` finds of each measure, slice and query, if it is given."""
+        """The verdicts of `--no-worse-than` on each measure and slice, if it is given."""
         if self.no_worse_than is None:
             return []
         found = list(self._of_means(compared, {}))
         for key, of_slice in slices.items():
             found += self._of_means(of_slice, dict(zip(by, key, strict=True)))
-        return [*found, *(self._of_queries(compared, ids) if ids else ())]
+        return found
 
     def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
         baseline, margin = str(self.no_worse_than), self.margin or 0.0
@@ -133,53 +123,6 @@ class Gates:
             elif verdict != HOLDS:
                 why += f": {verdict}"
             yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row)
-
-    def _of_queries(self, compared: Comparison, ids: list[str]) -> Iterator[Verdict]:
-        baseline, margin = str(self.no_worse_than), self.margin or 0.0
-        others = [system for system in compared.systems if system != baseline]
-        rows: list[int] = []  # of the ids, the same in each table
-        for measure, system in ((measure, system) for measure in compared.measures for system in others):
-            table = compared.differences(measure, system, baseline=baseline)
-            if not rows:
-                places = {str(one): row for row, one in enumerate(table[0].to_pylist())}
-                unknown = [one for one in ids if one not in places]
-                if unknown:
-                    first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
-                    raise InputError(
-                        f"--queries: {len(unknown):,} of {len(ids):,} ids in {self.queries} are of no "
-                        f"query that was compared: {first}. Correct the file, or take the ids out."
-                    )
-                rows = [places[one] for one in ids]
-            values = (table[name].to_numpy()[rows] for name in ("baseline", "system", "difference"))
-            for one, before, after, difference in zip(ids, *values, strict=True):
-                name = f"{measure} of {system} for query {one}"
-                verdict, over = HOLDS if difference >= -margin else FAILS, -difference - margin
-                why = "has no value"
-                if not math.isnan(difference):
-                    why = (
-                        f"{'loses' if difference < 0 else 'gains'} {abs(difference):.6g} "
-                        f"{'to' if difference < 0 else 'over'} {baseline}, "
-                        f"{abs(over):.6g} {'more' if verdict == FAILS else 'less'} than "
-                        f"the margin {margin:g} ({after:.6g}, {baseline} {before:.6g})"
-                    )
-                numbers: dict[str, Any] = {"measure": str(measure), "system": system}
-                numbers |= {"baseline": baseline, "query": one, "verdict": verdict}
-                numbers["difference"] = float(difference)
-                yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", numbers)
-
-
-def _read_ids(path: Path) -> list[str]:
-    """Ids of queries, one a line; empty lines are none."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SourceError(f"--queries: {path} cannot be read: {error.strerror}. Check the path.") from None
-    except UnicodeDecodeError:
-        raise SourceError(f"--queries: {path} is not UTF-8 text; give a file with one id per line") from None
-    ids = list(dict.fromkeys(line for line in text.split("\n") if line.strip()))
-    if not ids:
-        raise InputError(f"--queries: {path} holds no ids; give one per line")
-    return ids
 
 
 def check_means(

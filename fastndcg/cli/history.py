@@ -64,7 +64,7 @@ def history(
     if action is Action.add:
         sources = given.sources(reading)
         asked = options.read_measures(measure or [])
-        how = Evaluation(convention, threads, memory, None, anchors=False)
+        how = Evaluation(convention, threads, memory, None)
         inputs = how.inputs(sources, reading.roles(sources.score))
         runs = list(how.score_systems(inputs, asked or inputs.measures(), 0.0))
         if name is not None and len(runs) > 1:

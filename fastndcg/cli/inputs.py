@@ -139,7 +139,7 @@ def find_sources(
     """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
     paths, runs = [*(paths or [])], [*(run or [])]
     if qrels is not None:
-        paths, runs = [], [each for given in (*runs, *paths) for each in each_run(given)]
+        paths, runs = [], [*runs, *paths]
     if (qrels is None) != (not runs):
         refuse(
             "--qrels and --run go together: judgments in one file, predictions in the other; "
@@ -157,20 +157,6 @@ def find_sources(
         refuse("--score is repeatable for one PATH alone; give one column, or one file")
     judgments, *each = read_once(qrels or "", *paths, *runs)
     return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
-
-
-def each_run(path: str) -> list[str]:
-    """The files of a folder or glob of TREC runs, each a run; of tables they are all one run."""
-    from glob import glob
-
-    from fastndcg.sources.formats import format_of_name
-
-    is_folder = Path(path).is_dir()
-    if not is_folder and (Path(path).exists() or not re.search(r"[*?\[]", path)):
-        return [path]
-    found = sorted(glob(str(Path(path, "*")) if is_folder else path))  # noqa: PTH207 - of any folder
-    files = [each for each in found if Path(each).is_file()]
-    return files if files and all(format_of_name(each) is None for each in files) else [path]
 
 
 def read_once(*paths: str) -> list[str]:

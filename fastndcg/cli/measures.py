@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastndcg.cli.application import argument, command
 from fastndcg.cli.options import FORMAT
 from fastndcg.cli.output import Format, write, write_data
-from fastndcg.common.markup import markdown_table
 from fastndcg.common.table import entries, terminal_width, wrapped
 from fastndcg.measures import DEFINITIONS, parse
 from fastndcg.measures import table as measure_table
@@ -26,9 +25,7 @@ def measures(
     rows = [row for row in measure_table().to_pylist() if wanted in (None, row["name"])]
     if write_data(format, rows, rows):
         return
-    if format is Format.markdown:
-        write(markdown_table([list(rows[0]), *(list(row.values()) for row in rows)], len(rows[0])) + "\n")
-    elif wanted is None:
+    if wanted is None:
         more = wrapped(
             "`fastndcg measures NAME` shows notation, formula, parameters and source.", terminal_width()
         )

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,7 +16,6 @@ import typer
 from fastndcg.cli.exit_codes import USAGE
 from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
-from fastndcg.common.markup import markdown_table
 from fastndcg.common.table import digits, fit, name_of, shorten, shown_value, terminal_width
 from fastndcg.errors import SourceError, visible
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from fastndcg.scores.summary import Summary
 
 Rows = list[dict[str, Any]]
-Format = StrEnum("Format", ["table", "json", "csv", "markdown"])
+Format = StrEnum("Format", ["table", "json", "csv"])
 
 
 def write(text: str) -> None:
@@ -90,20 +89,6 @@ def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = No
     return format in (Format.json, Format.csv)
 
 
-def shown_as(
-    format: str,
-    rows: list[list[str]],
-    keys: int,
-    drops: Any = (),
-    see: str = "--format csv",
-    left: Collection[str] = (),
-) -> str:
-    """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
-    if format == Format.markdown:
-        return markdown_table(rows, {i for i, name in enumerate(rows[0]) if i < keys or name in left})
-    return fit(rows, keys, drops, terminal_width(), see, left)
-
-
 def write_table(
     found: Table | pa.Table, name: str, format: str, keys: int, drops: Any = (), *, whole: bool = False
 ) -> None:
@@ -116,7 +101,7 @@ def write_table(
         names = [each for each in found.column_names if whole or found[each].null_count < len(found)]
         texts = [names, *([shown_value(row[each]) for each in names] for row in rows)]
         left = sum(each in names for each in found.column_names[:keys])
-        write(shown_as(format, texts, left, drops) + "\n")
+        write(fit(texts, left, drops, terminal_width(), "--format csv") + "\n")
 
 
 def write_summary(
@@ -126,10 +111,11 @@ def write_summary(
     whole = facts | {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
     if not write_data(format, whole, summary.rows if slices is None else slices):
         see = "--format csv" if slices is None else "--format json"  # CSV is one table
-        shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS, see)]
+        shown = [fit(summary._texts(), len(summary._labels), summary._DROPS, terminal_width(), see)]
         if slices is not None:
             left = list(slices[0]).index("mean")
-            shown.append(shown_as(format, slices_texts(slices, left), left, (("empty",), ("queries",))))
+            drops = (("empty",), ("queries",))
+            shown.append(fit(slices_texts(slices, left), left, drops, terminal_width(), "--format csv"))
         write("\n\n".join(shown) + "\n")
 
 

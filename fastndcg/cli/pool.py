@@ -7,7 +7,7 @@ from typing import Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
-from fastndcg.cli.inputs import Columns, check_results, each_run, name_runs, read_once
+from fastndcg.cli.inputs import Columns, check_results, name_runs, read_once
 from fastndcg.cli.output import Format, note, write_table
 from fastndcg.errors import count_of
 
@@ -40,7 +40,7 @@ def pool(
     """
     from fastndcg.analysis.pool import pool as pool_runs
 
-    given = [each for path in paths for each in each_run(path)] + ([] if qrels is None else [qrels])
+    given = [*paths, *([] if qrels is None else [qrels])]
     if out is not None:
         check_results(out, given)
     files = read_once(*given)

@@ -74,7 +74,6 @@ def score(
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
       fastndcg score predictions.parquet -m "AUC(empty='skip')" --weights n_relevant
-      fastndcg score predictions.parquet --anchors
       fastndcg score predictions.parquet -m nDCG@1-20 -m nDCG@slots
       fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
@@ -161,7 +160,7 @@ def _report(
     slices: Rows = []
     for each in scored:
         of_run = {} if each.run is None else {"run": each.run}
-        found = each.summary(confidence), slices_of(each.scores, by, confidence) if by else []
+        found = each.scores.summary(confidence).rows, slices_of(each.scores, by, confidence) if by else []
         known = {str(measure): each.knows_empty(measure) for measure in each.scores}
         for into, of_each in zip((rows, slices), found, strict=True):
             for row in of_each:

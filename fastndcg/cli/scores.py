@@ -30,7 +30,6 @@ from fastndcg.sources.stored_scores import read_results
 from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
-    from fastndcg.analysis.anchors import Anchors
     from fastndcg.typing import Missing
 
 
@@ -41,18 +40,8 @@ class Scored(NamedTuple):
     scores: Scores
     documents: int | None  # None of stored results
     columns: Mapping[str, str | None]
-    anchors: Anchors | None = None
     results: str | None = None  # the file of stored results whose column of runs has the name
     is_written: bool = False
-
-    def summary(self, confidence: float | None) -> list[dict[str, Any]]:
-        """Rows of the summary, with anchors if they were requested."""
-        rows = self.scores.summary(confidence).rows
-        means = {} if self.anchors is None else self.anchors.means()
-        for row in rows:
-            of_orders = means.get(row["measure"], {})
-            row |= {name: each for name, each in of_orders.items() if name != "actual"}
-        return rows
 
     def knows_empty(self, measure: Measure) -> bool:
         """Whether it is known which queries are empty. Stored results tell it only by NaN."""
@@ -84,9 +73,6 @@ class Evaluation:
         "Weights of queries in means: their relevant or their returned documents, a column, or none.",
         metavar="n_relevant|n_docs|COLUMN|none",
     )
-    anchors: bool = option(
-        "Add the means of the worst, a random and the best order of the returned documents.", False
-    )
 
     @cached_property
     def tool(self) -> Convention | None:
@@ -107,15 +93,11 @@ class Evaluation:
         """Open the inputs. Ends the command where options do not go together, or if stored results are given
         and one needs predictions.
         """
-        if self.anchors and self.convention:
-            refuse(
-                "--anchors and --convention do not go together: orders of other tools' ties are not all known"
-            )
-        if self.weights is not None and (self.anchors or self.convention):
-            refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+        if self.weights is not None and self.convention:
+            refuse("--weights cannot be combined with --convention, which defines the weights")
         by_id = self.tool is not None and self.tool.needs_ids
         inputs = Inputs(sources, roles, self.threads, memory=self.memory, by_id=by_id, **how)
-        needed = {"--anchors": self.anchors, "--convention": self.convention} | dict(of_predictions or {})
+        needed = {"--convention": self.convention} | dict(of_predictions or {})
         for path in inputs.stored:
             for name, value in needed.items():
                 if value:
@@ -153,18 +135,14 @@ class Evaluation:
         return self._without_missing(list(scored), missing) if inputs.sources.runs else scored
 
     def _score(self, system: System, measures: list[Measure], out: Path | None, *, signed: bool) -> Scored:
-        rankings, of_orders = system.rankings, None
+        rankings = system.rankings
         is_stream = not hasattr(rankings, "n_docs")
         threads: dict[str, Any] = {} if is_stream else {"threads": self.threads}
         sink = nullcontext(_NOWHERE if signed and is_stream else None)
         with sink if out is None or not is_stream else results_file(out) as file:
             scores = evaluate(rankings, measures, convention=self.tool, sink=file, **threads)
         documents = rankings._documents if is_stream else rankings.n_docs
-        if self.anchors:
-            from fastndcg.analysis.anchors import anchors
-
-            of_orders = anchors(rankings, measures, **threads)
-        return Scored(system.name, scores, documents, system.columns, of_orders, None, is_stream)
+        return Scored(system.name, scores, documents, system.columns, None, is_stream)
 
     def weigh(self, scored: Scored) -> Scored:
         if self.weights is None:
@@ -203,7 +181,7 @@ def _stored_scores(system: System, measures: Sequence[Measure] | None) -> Iterat
         columns = {"query": scores.queries.column_names[0]}
         if scores.weight is not None:
             columns["weight"] = "weight"
-        yield Scored(run or system.name, scores, None, columns, None, stored.path if run else None)
+        yield Scored(run or system.name, scores, None, columns, stored.path if run else None)
 
 
 def write_out(out: Path, scored: list[Scored]) -> None:

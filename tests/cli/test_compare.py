@@ -1,4 +1,4 @@
-"""`fastndcg compare`: the numbers of `fn.compare` from files of every kind, and its gates; slices and anchors of `score`."""
+"""`fastndcg compare`: the numbers of `fn.compare` from files of every kind, and its gates; slices of `score`."""
 
 import json
 import math
@@ -150,9 +150,8 @@ def test_stored_results_are_as_good_as_predictions():
     result = run("compare s/base.parquet better.parquet -m AP")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "AP is not among the results" in only_line(result.stderr)
-    for words in ("--anchors", "--convention lightgbm"):
-        result = run(f"compare s/base.parquet better.parquet {words}")
-        assert result.exit_code == 2 and f"{words.split()[0]} has no meaning with" in only_line(result.stderr)
+    result = run("compare s/base.parquet better.parquet --convention lightgbm")
+    assert result.exit_code == 2 and "--convention has no meaning with" in only_line(result.stderr)
 
 
 def write_trec(drop=()):
@@ -252,40 +251,6 @@ def test_a_gate_of_slices_names_the_one_that_failed():
         pq.write_table(table.append_column("alone", table["qid"]), f"{name}_alone.parquet")
     result = run("compare base_alone.parquet better_alone.parquet -m nDCG@5 --by alone")
     assert result.stdout.count("NaN") > 2 and "nan" not in result.stdout, result.stderr
-
-
-def test_canaries():
-    ids = Path("ids.txt")
-    line = "compare base.parquet worse.parquet -m nDCG@5 --no-worse-than base --margin 0.25 --queries ids.txt"
-    ids.write_bytes("\ufeffq-2\r\n\r\nq-3\r\nq-2\r\n".encode())
-    assert run(line).exit_code == 0
-    ids.write_text("q-2\nq-5\nq-9")
-    result = run(line)
-    before, after = (
-        dict(zip(one.queries[0].to_pylist(), one["nDCG@5"], strict=True)) for one in map(scores_of, ("base", "worse"))
-    )  # fmt: skip
-    failing = [one for one in ("q-2", "q-5", "q-9") if after[one] - before[one] < -0.25]
-    assert failing and result.exit_code == 1 and result.stderr.count("for query") == len(failing)
-    for one, said in zip(failing, result.stderr.splitlines()[-len(failing) :], strict=True):
-        loss = f"loses {before[one] - after[one]:.6g} to base"
-        assert said.startswith(f"--no-worse-than: nDCG@5 of worse for query {one} {loss}")
-    ids.write_text("q-2\nq-2000\nQ-2\nq 3\nx\n")
-    result = run(line)
-    assert (result.exit_code, result.stdout) == (3, "")
-    last = result.stderr.splitlines()[-1]
-    assert "4 of 5 ids" in last and "'q-2000', 'Q-2', 'q 3', ..." in last
-    # one that a run lacks is known from stored results
-    write_trec()
-    assert run("score --qrels qrels --run base.txt -m nDCG@5 --out earlier.parquet").exit_code == 0
-    write_trec(drop=("q-1", "q-2"))
-    ids.write_text("q-1\nq-3\n")
-    line = "compare --qrels qrels --run earlier.parquet --run better.txt -m nDCG@5 --no-worse-than earlier --queries ids.txt"
-    dropped = run(f"{line} --missing drop")
-    assert dropped.exit_code == 3 and "no run has documents" not in dropped.stderr
-    assert "1 of 2 ids" in dropped.stderr and "'q-1'" in dropped.stderr
-    counted = run(f"{line} --missing 0")
-    assert counted.exit_code == 1
-    assert "nDCG@5 of better for query q-1 loses" in counted.stderr.splitlines()[-1]
 
 
 def test_means_below_a_bound_fail_a_line_each():
@@ -401,26 +366,7 @@ def test_predictions_are_no_results_though_a_column_is_called_as_a_measure():
     assert "1,062 documents" in run("score p.parquet --score P").stderr
 
 
-# ---- worst, random, best; conventions ----
-
-
-def test_score_and_compare_add_anchors(monkeypatch):
-    monkeypatch.setattr("fastndcg.sources.streams._LEAST_MEMORY", 1)
-    line = "score base.parquet -m nDCG@3 -m AP --anchors"
-    found = fn.anchors(fn.read_parquet("base.parquet"), "nDCG@3, AP").means()
-    for memory in ("", "--memory 4KB"):
-        measures = facts(f"{line} {memory}")["measures"]
-        assert {row["measure"]: row["position"] for row in measures} == {name: each["position"] for name, each in found.items()}  # fmt: skip
-        assert [row["mean"] for row in measures] == [means["actual"] for means in found.values()]
-        assert "actual" not in measures[0] and measures[0]["std"] > 0
-    assert "best  position" in run(line).stdout
-    assert {"worst", "random", "best", "position"} <= set(rows(line)[0])
-    whole = facts(f"compare {PAIR} --anchors --interval bca --resamples 500")
-    systems = {name: fn.read_parquet(f"{name}.parquet") for name in ("base", "better")}
-    wanted = fn.compare(systems, measures="nDCG@5", interval="bca", resamples=500, anchors=True)
-    assert (whole["rows"][0]["low"], whole["interval"]) == (wanted.rows[0]["low"], "bca")
-    assert whole["anchors"] == json.loads(wanted.to_json())["anchors"]
-    assert run(f"compare {PAIR} --anchors").stdout.count("position") == 1
+# ---- conventions, runs ----
 
 
 def test_compare_by_a_convention():
@@ -435,12 +381,10 @@ def test_compare_by_a_convention():
     assert [rows_of(line)[0][name] for name in ("baseline_mean", "mean")] == means
 
 
-def test_runs_with_anchors_and_stored_results_in_place_of_a_run():
+def test_stored_results_in_place_of_a_run():
     Path("qrels").write_text("q 0 a 1\nq 0 b 0\nq 0 c 2\n")
     Path("one.txt").write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\n")
     Path("two.txt").write_text("q Q0 b 1 3 x\nq Q0 c 2 2 x\nq Q0 a 3 1 x\n")
-    found = facts("score --qrels qrels --run one.txt --run two.txt -m R --anchors")["measures"]
-    assert [(row["run"], row["best"]) for row in found] == [("one", 0.5), ("two", 1.0)]
     run("score --qrels qrels --run two.txt -m RR --out stored.parquet")
     found = facts("score --qrels qrels --run one.txt --run stored.parquet -m RR")["measures"]
     assert [(row["run"], row["mean"]) for row in found] == [("one", 1.0), ("stored", 0.5)]

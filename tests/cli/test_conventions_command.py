@@ -41,9 +41,9 @@ def test_the_list_has_every_convention_and_what_is_refused():
 
 
 def test_everybodys_number(rankings):
-    result = run(f"{ALL} -k 5 --format json")
+    result = run(f"{ALL} -m nDCG@5 --format json")
     assert "doc_id=doc_id" in result.stderr
-    found = {row["name"]: row for row in facts(f"{ALL} -k 5")}
+    found = {row["name"]: row for row in facts(f"{ALL} -m nDCG@5")}
     assert list(found) == HAVING_NDCG
     for name in ("sklearn", "trec_eval", "lightgbm", "quepid"):
         mean = fn.evaluate(rankings, "nDCG@5", convention=name).mean()["nDCG@5"]
@@ -54,7 +54,7 @@ def test_everybodys_number(rankings):
 def test_everybodys_number_of_any_measure(rankings):
     tools = facts("conventions -m AP")
     assert all(row["measure"].startswith("AP") and "AP" in row["measures"] for row in tools)
-    found = facts(f"{ALL} -m AP@10 -k 3")
+    found = facts(f"{ALL} -m AP@3")
     without_a_cutoff = {name for name, rule in fn.conventions.items() if not rule.find("AP", cut=True)}
     assert {row["name"] for row in found} == {row["name"] for row in tools} - without_a_cutoff
     means = {row["name"]: ("AP@3", row["value"]) for row in found if row["value"] is not None}
@@ -68,24 +68,24 @@ def test_everybodys_number_of_any_measure(rankings):
     for words, said in (
         ("-m RR -n xgboost", "xgboost has no RR; it has: nDCG, AP"),
         ("-m RR --explain ranx xgboost", "xgboost has no RR; it has: nDCG, AP"),
-        ("-m AP@1-3", "for one measure"),
+        ("-m AP@1-3", "AP@1-3 is 3 measures; expected one"),
     ):
         refused = run(f"{ALL} {words}")
         assert refused.exit_code == 2 and said in refused.stderr
 
 
 def test_steps_lead_from_one_value_to_the_other():
-    steps = facts(f"{ALL} -k 5 --explain sklearn lightgbm")
+    steps = facts(f"{ALL} -m nDCG@5 --explain sklearn lightgbm")
     assert [step["choice"] for step in steps[1:]] == ["gain", "ties", "empty", "weights"]
     assert steps[0]["value"] + sum(step["effect"] for step in steps[1:]) == pytest.approx(steps[-1]["value"])
-    first, other = facts(f"{ALL} -k 5 -n sklearn -n trec_eval")
+    first, other = facts(f"{ALL} -m nDCG@5 -n sklearn -n trec_eval")
     effects = [
         value for name, value in other.items() if name not in ("name", "value", "difference", "refused")
     ]
     assert first["value"] + sum(map(float, effects)) == pytest.approx(other["value"])
-    lines = [line.split() for line in run(f"{ALL} -k 5 --explain sklearn lightgbm").stdout.splitlines()]
+    lines = [line.split() for line in run(f"{ALL} -m nDCG@5 --explain sklearn lightgbm").stdout.splitlines()]
     assert [float(line[-1]) for line in lines[1:]] == [round(step["value"], 6) for step in steps]
-    uncut = facts(f"{ALL} --uncut --explain lightgbm xgboost")  # without a cutoff each tool has its own
+    uncut = facts(f"{ALL} -m nDCG --explain lightgbm xgboost")  # without a cutoff each tool has its own
     assert [(step["choice"], step["before"], step["after"]) for step in uncut][:2] == [
         ("lightgbm", None, None), ("cutoff", "none", "32"),
     ]  # fmt: skip
@@ -111,16 +111,6 @@ def test_a_long_list_of_equal_conventions_makes_no_other_line_long():
     equal = {name for line in lines for name in line[starts:].split(", ")}
     expected = {name for row in facts(f"{ALL} -m AP@5 --match 0.5") for name in row["equals"].split(", ")}
     assert equal - {""} == expected - {""}
-
-
-def test_one_query_alone(rankings):
-    at = rankings.query_ids.to_pylist().index("3")
-    (row,) = facts(f"{ALL} --id 3 -n catboost")
-    assert row["value"] == pytest.approx(
-        fn.evaluate(rankings, "nDCG@10", convention="catboost")["nDCG@10"][at]
-    )
-    missing = run(f"{ALL} --id 303")
-    assert missing.exit_code == 3 and 'there is no query "303"' in missing.stderr
 
 
 def test_score_like_a_tool(rankings):

@@ -108,7 +108,7 @@ def test_characters_that_the_encoding_lacks(folder):
         pa.table({"qid": ["日本", "日本"], "label": [1, 0], "score": [0.5, 0.1]}), folder / "ja.parquet"
     )
     for command in ("explain ja.parquet --id 日本", "score ja.parquet -m CG --by qid"):
-        for layout in ("table", "markdown", "json"):
+        for layout in ("table", "json"):
             done = shell(f"{command} --format {layout}", folder, PYTHONIOENCODING="ascii")
             assert done.returncode == 0, done.stderr
             assert rb"\u65e5\u672c" in done.stdout

@@ -1,4 +1,4 @@
-"""Gates in the words of continuous integration, what runs them there, and baselines that are kept in a file."""
+"""Gates as JUnit and GitHub read them, the scripts that run them, and baselines in a file."""
 
 import json
 import os
@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import ROOT, facts, in_process_of_its_own, only_line, run
+from commands import ROOT, facts, only_line, run
 
-import fastndcg as fn
 from fastndcg.errors import visible
 
 pytest.importorskip("scipy")
@@ -38,14 +37,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_junit_has_a_case_for_each_gate():
-    Path("ids.txt").write_text("3\n5\n")
-    line = f"compare base.parquet worse.parquet {GATE} --queries ids.txt --fail-under nDCG@5=0.1"
+    line = f"compare base.parquet worse.parquet {GATE} --fail-under nDCG@5=0.1"
     result = run(f"{line} --format junit")
     assert result.exit_code == 1
     whole = ET.fromstring(result.stdout)  # noqa: S314 - written here
     gate = facts(line, code=1)["gate"]
     cases, failures = list(whole.iter("testcase")), list(whole.iter("failure"))
-    assert len(cases) == len(gate["verdicts"]) + 1 == 2 * 3 + 2 * 2 + 1 == int(whole.attrib["tests"])
+    assert len(cases) == len(gate["verdicts"]) + 1 == 2 * 3 + 1 == int(whole.attrib["tests"])
     failed = sum(each["verdict"] != "holds" for each in gate["verdicts"])
     assert len(failures) == int(whole.attrib["failures"]) == failed
     assert sum(line.startswith("--") for line in result.stderr.splitlines()) == failed
@@ -91,58 +89,26 @@ def values(path):
     return pq.read_table(path).to_pydict()
 
 
-def test_a_baseline_follows_what_holds():
-    """It begins with the first system, stays where a gate does not hold, and is replaced where all hold, or where that is asked."""
-    kept = Path("kept/baseline.parquet")
-    update = "-m nDCG@5 -m RR@5 --by part --no-worse-than kept/baseline.parquet --margin 0.01 --update"
-    missing = run(f"compare base.parquet {update}")
-    assert missing.exit_code == 3 and "cannot be written" in only_line(missing.stderr)
-    kept.parent.mkdir()
-    low = run(f"compare base.parquet {update} --fail-under nDCG@5=0.99")
-    assert low.exit_code == 1 and not kept.exists()
-    first = run(f"compare base.parquet {update}")
-    assert (first.exit_code, first.stdout) == (0, "") and "does not exist yet" in first.stderr
-    expected = (
-        fn.evaluate(fn.read_parquet("base.parquet", keep=["part"]), ["nDCG@5", "RR@5"]).to_arrow().to_pydict()
-    )
-    assert values(kept) == expected
-    before = kept.read_bytes()
-    worse = run(f"compare worse.parquet {update}")
-    assert worse.exit_code == 1 and kept.read_bytes() == before
-    assert "stays as it is, since 6 gates did not hold" in worse.stderr
-    assert "nDCG@5 of worse may lose" in worse.stderr and " to baseline, " in worse.stderr
-    better = run(f"compare better.parquet {update}")
-    assert better.exit_code == 0 and "has the results of better now: 120 queries" in better.stderr
-    assert values(kept)["nDCG@5"] == fn.evaluate("better.parquet", "nDCG@5")["nDCG@5"].tolist()
-    assert run(f"compare base.parquet {update} --force").exit_code == 1 and values(kept) == expected
-    same = run(f"compare base.parquet {update}")
-    assert same.exit_code == 0 and kept.read_bytes() == before  # the same results are the same bytes
-    assert list(kept.parent.iterdir()) == [kept]
-    # measures of the file are those that are compared, and none is lost
-    plain = facts("compare better.parquet --baseline kept/baseline.parquet")
-    assert [row["measure"] for row in plain["rows"]] == ["nDCG@5", "RR@5"]
-    for words, said in (
-        ("better.parquet -m nDCG@5", "--update would drop RR@5 from"),
-        ("better.parquet alike.parquet", "--update writes the results of one system; 2 are given"),
-    ):
-        refused = run(f"compare {words} --baseline kept/baseline.parquet --update")
-        assert refused.exit_code == 2 and said in refused.stderr and kept.read_bytes() == before
-
-
-def test_a_baseline_of_runs_and_in_a_process_of_its_own():
-    grid = [(query, place) for query in range(40) for place in range(4)]
-    Path("qrels.txt").write_text("".join(f"q{query} 0 d{place} {place % 2}\n" for query, place in grid))
-    lines = [f"q{query} Q0 d{place} 1 {place * (query % 3 - 1)} r\n" for query, place in grid]
-    Path("new.txt").write_text("".join(lines))
-    line = "compare --qrels qrels.txt new.txt --baseline baseline.parquet --update -m nDCG@3"
-    for said in ("does not exist yet", "has the results of new now"):
-        result = in_process_of_its_own(*line.split())
-        assert result.returncode == 0 and said in result.stderr, result.stderr
-    Path("baseline.parquet").rename("other.parquet")
-    words = ["compare", "baseline.parquet", "other.parquet"]
-    assert in_process_of_its_own(*words).returncode == 3  # it is gone
-    shutil.copy("other.parquet", "baseline.parquet")
-    assert in_process_of_its_own(*words).returncode == 0
+def test_a_baseline_is_another_system_or_a_file():
+    Path("kept").mkdir()
+    assert run("score base.parquet -m nDCG@5 -m RR@5 --keep part --out kept/stored.parquet").exit_code == 0
+    gate = "--no-worse-than kept/stored.parquet --margin 0.01 --by part"
+    worse = run(f"compare worse.parquet {gate}")  # the measures that are stored, and its columns
+    assert worse.exit_code == 1 and worse.stderr.count("of worse may lose") == 2
+    assert " to stored, " in worse.stderr and "RR@5" in worse.stdout
+    assert run(f"compare better.parquet {gate} --baseline kept/stored.parquet").exit_code == 0
+    whole = facts("compare better.parquet --baseline kept/stored.parquet")
+    assert [(row["measure"], row["baseline"]) for row in whole["rows"]] == [
+        ("nDCG@5", "stored"),
+        ("RR@5", "stored"),
+    ]
+    shutil.copy("kept/stored.parquet", "base")  # a system of that name comes before the file
+    assert facts("compare base.parquet better.parquet --baseline base")["rows"][0]["baseline"] == "base"
+    for words in ("--baseline nowhere.parquet", "--no-worse-than nowhere.parquet"):
+        refused = run(f"compare better.parquet {words}")
+        assert refused.exit_code == 3
+        said = f'{words.split()[0]}: "nowhere.parquet" is not a file and is not one of the systems: better.'
+        assert said in only_line(refused.stderr)
 
 
 # ---- what runs gates ----
@@ -185,15 +151,14 @@ def test_the_action(folder):
     lines = declared.partition("      run: |\n")[2].splitlines()
     script = "\n".join(line.removeprefix("        ") for line in lines)
     inputs = {"FILES": "base.parquet\n", "BASELINE": "kept.parquet", "MEASURES": "nDCG@5\r\nRR@5\r\n", "MARGIN": "0.01", "BY": "part",
-              "UNDECIDED": "fail", "UPDATE": "true", "ARGUMENTS": "--confidence=0.9\n\n"}  # fmt: skip
+              "UNDECIDED": "fail", "ARGUMENTS": "--confidence=0.9\n\n"}  # fmt: skip
 
     def step(**changed):
         bash = [shutil.which("bash"), "-e", "-o", "pipefail", "-c", script]
         return in_shell(folder, *bash, **inputs | {"GITHUB_STEP_SUMMARY": "summary.md"} | changed)
 
-    assert step().returncode == 0 and Path("kept.parquet").exists()
-    assert step(FILES="better.parquet", UPDATE="false").returncode == 0
-    assert values("kept.parquet")["nDCG@5"] == fn.evaluate("base.parquet", "nDCG@5")["nDCG@5"].tolist()
+    assert run("score base.parquet -m nDCG@5 -m RR@5 --keep part --out kept.parquet").exit_code == 0
+    assert step(FILES="better.parquet").returncode == 0
     failed = step(FILES="worse.parquet")
     assert failed.returncode == 1 and failed.stdout.count("::error title=") == 6
     assert "intervals of 90 %" in Path("summary.md").read_text(encoding="utf-8")
@@ -210,6 +175,4 @@ def test_the_action(folder):
         for line in example.splitlines()
         if not line[:10].strip() and ":" in line
     ]
-    assert {"baseline", "measures", "margin", "update"} <= {
-        name for name in given if f"  {name}:" in declared
-    }
+    assert {"baseline", "measures", "margin"} <= {name for name in given if f"  {name}:" in declared}

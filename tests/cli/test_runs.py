@@ -109,18 +109,11 @@ def test_several_runs():
 
 
 @pytest.mark.parametrize("command", ["score", "compare"])
-def test_runs_may_be_options_paths_folders_and_globs(command):
+def test_runs_are_options_or_paths(command):
     options = "--qrels qrels -m RR --format json"
     expected = run(f"{command} {options} --run runs/a.run --run runs/b.run")
     assert expected.exit_code == 0, expected.stderr
-    for given in (
-        "runs",
-        "runs/",
-        "runs/*",
-        "runs/?.run",
-        "runs/a.run runs/b.run",
-        "--run runs/a.run runs/b.run",
-    ):
+    for given in ("runs/a.run runs/b.run", "--run runs/a.run runs/b.run"):
         assert run(f"{command} {options} {given}").stdout == expected.stdout, given
 
 

@@ -115,14 +115,6 @@ def test_out_is_what_its_ending_says(name):
     assert "NaN" not in out.read_text(errors="replace") or not text
 
 
-def test_markdown():
-    lines = run("score p.parquet --format markdown --by country").stdout.splitlines()
-    assert lines[0].startswith("| measure | mean |") and lines[1].startswith("| --- | ---: |")
-    assert any(line.startswith("| country | measure | mean |") for line in lines)
-    assert run("measures RR --format markdown").stdout.startswith("| name | notation |")
-    assert run("conventions --format markdown").stdout.startswith("| name |")
-
-
 @pytest.mark.parametrize(
     ("folder", "score"), [("lightgbm_lambdarank", "score"), ("lightgbm_lambdarank", "score_1dp"), ("mq2008", "score")]
 )  # fmt: skip

@@ -135,20 +135,18 @@ TYPED = {
     f"score W --score base {LONG} --confidence 0.9": "mean low high empty",
     "score W --score base --by country --confidence 0.9": "mean low high",
     f"score W --score base {LONG} --by country --by device": "mean",
-    "score W --score base --anchors": "mean worst random best empty",
     "score --qrels Q A B": "mean empty",
     "compare W --score base --score better": "difference low high p",
     f"compare W {LONG} --score base --score better --score {'worse' * 6}": "difference low high p",
     "compare W --score base --score better --by country": "difference low high p",
     f"compare W --score base --score {'worse' * 6} --by country --by device --movers 2": "difference low high p",
-    "compare W --score base --score better --anchors --baseline base": "difference p random actual best position",
     "compare --qrels Q A B": "difference low high p",
     "explain W --score base --id q-3": "rank doc_id grade contribution",
     "explain W --score base --score better --id q-3": "rank doc_id grade contribution",
     "explain W --score base --id q-7 -m AP": "rank doc_id grade contribution",
     "conventions": "measure ties tool",
-    "conventions W --score base -k 10 -n sklearn -n lightgbm -n trec_eval": "value difference gain",
-    "conventions W --score base -k 10 --explain sklearn lightgbm": "choice value effect",
+    "conventions W --score base -n sklearn -n lightgbm -n trec_eval": "value difference gain",
+    "conventions W --score base --explain sklearn lightgbm": "choice value effect",
 }
 NAMES = ("measure", "system", "baseline", "run", "country", "device", "name", "convention", "query_id")
 

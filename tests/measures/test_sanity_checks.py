@@ -164,7 +164,7 @@ def test_the_command_line_names_measures_once(tmp_path, memory):
     columns = table(label=FRACTIONS) | {"qid": np.repeat(np.arange(QUERIES * copies), DOCUMENTS)}
     columns |= {name: np.tile(columns[name], copies) for name in ("label", "score")}
     pq.write_table(pa.table(columns), tmp_path / "data.parquet")
-    result = commands.run("score", tmp_path / "data.parquet", "-m", "AP", "--anchors", *memory)
+    result = commands.run("score", tmp_path / "data.parquet", "-m", "AP", *memory)
     assert result.exit_code == 0
     assert result.stderr.count("no grade reaches rel=1;") == 1
 

@@ -135,7 +135,7 @@ def test_the_command(tmp_path, monkeypatch):
     for word in ("none", "n_docs", "n_relevant", "clicks"):
         (row,) = commands.rows(f"score data.parquet -m AUC --weights {word}")
         assert float(row["mean"]) == scores.mean(None if word == "none" else word)["AUC"]
-    assert run("score data.parquet --weights n_docs --anchors").exit_code == 2
+    assert run("score data.parquet --weights n_docs --convention lightgbm").exit_code == 2
     refused = run("score data.parquet --weights click")
     assert refused.exit_code == 3 and 'no column "click"' in refused.output
 
