@@ -301,7 +301,7 @@ class Rankings:
 
         frame = frame_of(data)
         columns = frame.choose(Roles.of(roles, "from_arrow", OF_TEXT))
-        table = frame.table(columns.names)
+        table = frame.table(columns.names, columns.id_columns, columns.score, columns.compared_ranks)
         with Task("Finding the rows of each query"):
             rankings = cls._of(**fields_of_table(table, columns))
         return warn_of_oddities(rankings, names_of_table(columns))

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import ColumnError, InputTypeError, SourceError
+from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import names_of_table, warn_of_oddities
 from fastndcg.sources.open_file import naming, reading
 from fastndcg.sources.prefetch import Reader, decoded_ahead
 from fastndcg.sources.schemas import common_type, permissive_type
 from fastndcg.tables.arrow import fields_of_table
+from fastndcg.tables.checks import warn_if_ranks_differ
 from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
 
 if TYPE_CHECKING:
@@ -155,12 +156,25 @@ class Dataset:
         schema = pa.schema([(name, dataset.types[name]) for name in names])
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
+    def look_at_ranks(self, ids: Sequence[str], score: str, ranks: str | None) -> None:
+        """Warn of ranks that the first rows do not have in the order of their scores."""
+        if ranks is None or self.is_stream or not self.can_be_read_again:
+            return
+        names = [*ids, score, ranks]
+        with suppress(FastndcgError):  # which the columns that are used will raise again
+            files = replace(self, text=TextTypes([score, ranks]))
+            tables = chain.from_iterable(replace(files, types=files.types_of(names)).readers(names, ROWS))
+            for table in islice(tables, 1):
+                warn_if_ranks_differ(table, ids, score, ranks)
+
     def read(self, progress: Progress = None) -> Rankings:
         """Rankings of all rows. Raises as `read_parquet` does."""
-        table = self.table(self.columns.names, progress=progress)
+        columns, names, ranks = self.columns, self.columns.names, self.columns.compared_ranks
+        self.look_at_ranks(columns.id_columns, columns.score, ranks)
+        table = self.table(names, progress=progress)
         with naming(self.paths), Task("Finding the rows of each query", progress=progress is None):
-            fields = fields_of_table(table, self.columns, to_decode=self.encoded, numbers=self.first_row)
-        return warn_of_oddities(Rankings._of(**fields), names_of_table(self.columns))
+            fields = fields_of_table(table, columns, to_decode=self.encoded, numbers=self.first_row)
+        return warn_of_oddities(Rankings._of(**fields), names_of_table(columns))
 
 
 # what to do about rows that are gone once they are read

@@ -52,8 +52,12 @@ class GivenTable(Dataset):
     def explain(self, error: ColumnError) -> ColumnError:
         return ColumnError(f"{error}{self.frame.hint}")
 
+    def look_at_ranks(self, *_: object) -> None:
+        """Nothing: `table` does it, as rows may be there to read once."""
+
     def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
-        return self.frame.table(names)
+        columns = self.columns
+        return self.frame.table(names, columns.id_columns, columns.score, columns.compared_ranks)
 
     def size(self) -> tuple[int, float]:
         return 0, float(sum(map(_width, self.types.values())))

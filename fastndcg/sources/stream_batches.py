@@ -79,6 +79,9 @@ class FileStream(RankingsStream):
         return int(self._per_row * self.n_rows)
 
     def __iter__(self) -> Iterator[Rankings]:
+        if not self._fits:
+            columns = self.columns
+            self._dataset.look_at_ranks(columns.id_columns, columns.score, columns.compared_ranks)
         if self._stands_grouped():
             yield from self._in_order()
         else:

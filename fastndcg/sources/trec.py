@@ -386,6 +386,7 @@ def file_side(
         found = find_columns(opened.first, opened.names, role, roles, opened.type_of, intents=intents)
     except ColumnError as error:
         raise opened.explain(error) from None
+    opened.look_at_ranks([found.query], found.value or "", found.compared_ranks)
     has_words = roles.grades is not None and role == "relevance"
     numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
     grades = found.value if role == "relevance" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from fastndcg.common.arrays import (
     read_only,
     split_unjudged,
 )
-from fastndcg.common.arrow_types import array_of, combine, decode, plain
+from fastndcg.common.arrow_types import array_of, combine, decode, is_number, plain
 from fastndcg.common.lazy import pa
 from fastndcg.common.table import quoted
 from fastndcg.errors import (
@@ -47,6 +48,38 @@ def or_last(ranks: str | None) -> str:
     return f'. Drop those rows{" or" if ranks is None else ","} pass nan="last"{others}.'
 
 
+def warn_if_ranks_differ(table: pa.Table, ids: Sequence[str], score: str, ranks: str) -> None:
+    """Warn of a column of ranks that orders most of the first queries otherwise than that of scores.
+
+    Only documents of different scores and ranks count: ranks may begin with any number, and have gaps.
+    """
+    import pyarrow.compute as pc
+
+    first = table.slice(0, _LOOKED_AT)
+    scores, places = (plain(first[name]) for name in (score, ranks))
+    if not (is_number(scores.type) and is_number(places.type)):
+        return
+    codes = np.zeros(len(first), np.int64)
+    for name in ids:
+        coded = combine(decode(plain(first[name])).dictionary_encode())
+        codes = codes * (len(coded.dictionary) + 1) + array_of(coded.indices, len(coded.dictionary))
+    places, values = (
+        np.where(array_of(pc.is_null(each)), np.nan, array_of(each, 0)) for each in (places, scores)
+    )
+    order = np.lexsort((places, codes))
+    codes, places, values = codes[order], places[order], values[order]
+    follows = (codes[1:] == codes[:-1]) & (places[1:] > places[:-1])
+    differ = np.unique(codes[1:][follows & (values[1:] > values[:-1])])
+    compared = np.unique(codes[1:][follows & (values[1:] != values[:-1])])
+    if 2 * len(differ) > len(compared):
+        warn(
+            f'column "{ranks}" orders the documents of {len(differ):,} of the first '
+            f'{count_of(len(compared), "query")} otherwise than column "{score}", which is taken; if the '
+            f'ranks are meant, pass rank="{ranks}"'
+        )
+
+
+_LOOKED_AT = 1 << 16  # rows
 _TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
 

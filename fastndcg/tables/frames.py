@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,8 +13,9 @@ from weakref import WeakSet
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import column_of, is_list
+from fastndcg.common.arrow_types import column_of, is_list, is_number
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of, warn
+from fastndcg.tables.checks import warn_if_ranks_differ
 from fastndcg.tables.roles import Columns, Roles, find_columns
 from fastndcg.tables.values import first_line
 
@@ -31,9 +33,19 @@ class Frame:
     hint: str = ""  # the end of the message about a missing column
     is_lazy: bool = False  # another program makes its rows, each time they are read
 
-    def table(self, names: Sequence[str]) -> pa.Table:
-        """The named columns."""
-        return pa.concat_tables(self.open(list(names)))
+    def table(
+        self, names: Sequence[str], ids: Sequence[str] = (), score: str = "", ranks: str | None = None
+    ) -> pa.Table:
+        """The named columns, after a look at `ranks`, if there are any, beside scores."""
+        are_numbers = False
+        if ranks is not None and not self.is_lazy:
+            with suppress(InputTypeError):  # a column that is not used may hold anything
+                are_numbers = is_number(self.type_of(ranks))
+        if not are_numbers:
+            return pa.concat_tables(self.open(list(names)))
+        table = pa.concat_tables(self.open([*names, str(ranks)]))
+        warn_if_ranks_differ(table, ids, score, str(ranks))
+        return table
 
     def choose(self, roles: Roles) -> Columns:
         """The columns for these roles. Raises as `find_columns` does."""

@@ -172,6 +172,11 @@ class Columns(Roles):
         return list(self.keys) or ([] if self.query is None else [self.query])
 
     @property
+    def compared_ranks(self) -> str | None:
+        """A column of ranks that is not used, beside scores that the caller did not name."""
+        return None if self.named else self.ranks
+
+    @property
     def labels(self) -> tuple[str, str]:
         """How messages call grades and scores."""
         return f'column "{self.relevance}"', f'column "{self.score}"'

@@ -85,6 +85,11 @@ class Found(NamedTuple):
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
+    def compared_ranks(self) -> str | None:
+        """A column of ranks beside scores that the caller did not name."""
+        return None if self.value is None or self.roles.score is not None else self.ranks
+
+    @property
     def is_ordered(self) -> bool:
         """Whether values are ranks, or scores of which the lowest is the best."""
         return self.roles.ascending or self.roles.rank is not None
@@ -136,7 +141,7 @@ def columns_of(
             f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
         ) from None
     found = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
-    return frame.table(found.names), found
+    return frame.table(found.names, [found.query], found.value or "", found.compared_ranks), found
 
 
 def has_columns(data: Mapping[Any, Any]) -> bool:

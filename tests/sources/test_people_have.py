@@ -531,6 +531,52 @@ def test_what_is_said_to_be_ranks_is_not_warned_of():
     assert fn.evaluate(table, "RR").mean() == {"RR": 1.0}
 
 
+BESIDE = {"qid": [1, 1, 1, 2, 2, 3, 3], "docid": list("abcabab"), "label": [1, 0, 0, 0, 1, 0, 1]}
+OTHERWISE = 'column "rank" orders the documents of {} of the first {} queries otherwise than column "score"'
+RANKS = {  # scores, ranks, and how many queries of how many differ
+    "reversed": ([0.1, 0.2, 0.3, 0.1, 0.2, 0.1, 0.2], [1, 2, 3, 1, 2, 1, 2], (3, 3)),
+    "from 0, with gaps, some missing": ([1, 2, 3, 1, 2, 1, 2], [0, 7, None, 0, 5, 1, None], (2, 2)),
+    "equal scores count for nothing": ([1, 1, 1, 1, 2, 1, 1], [3, 2, 1, 1, 2, 1, 2], (1, 1)),
+    "equal ranks": ([1, 2, 3, 1, 2, 2, 1], [1, 1, 1, 1, 1, 1, 2], None),
+    "one query of three": ([3, 2, 1, 1, 2, 2, 1], [1, 2, 3, 1, 2, 1, 2], None),
+    "agree": ([3, 2, 1, 2, 1, 2, 1], [0, 1, 2, 5, 9, 0.5, 0.7], None),
+    "text": ([3, 2, 1, 2, 1, 2, 1], ["x"] * 7, None),
+}
+
+
+@pytest.mark.parametrize("case", RANKS)
+@pytest.mark.parametrize(
+    "way", ["frame", "from_arrow", "reader", "parquet", "csv", "stream", "run", "file of a run"]
+)
+def test_ranks_that_disagree_with_scores_are_told(case, way, tmp_path):
+    scores, ranks, differ = RANKS[case]
+    table = pd.DataFrame(BESIDE | {"score": scores, "rank": ranks})
+    qrels, returned = table[["qid", "docid", "label"]], table.drop(columns="label")
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    returned.to_csv(tmp_path / "r.csv", index=False)
+    calls = {
+        "frame": lambda **words: fn.evaluate(table, "RR", **words),
+        "from_arrow": lambda **words: fn.Rankings.from_arrow(table, **words),
+        "reader": lambda **words: fn.evaluate(
+            pa.table(BESIDE | {"score": scores, "rank": ranks}).to_reader(), "RR", **words
+        ),
+        "parquet": lambda **words: fn.read_parquet(tmp_path / "t.parquet", **words),
+        "csv": lambda **words: fn.read_csv(tmp_path / "t.csv", **words),
+        "stream": lambda **words: fn.evaluate(fn.scan_parquet(tmp_path / "t.parquet", **words), "RR"),
+        "run": lambda **words: fn.evaluate(qrels, returned, "RR", **words),
+        "file of a run": lambda **words: fn.evaluate(qrels, tmp_path / "r.csv", "RR", **words),
+    }
+    for words in ({}, {"score": "score"}):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            calls[way](**words)
+        found = [str(each.message) for each in told]
+        assert [each.partition(", which")[0] for each in found if "otherwise" in each] == (
+            [] if differ is None or words else [OTHERWISE.format(*differ).replace("1 queries", "1 query")]
+        )
+
+
 # ---- what is given in another order ----
 
 
