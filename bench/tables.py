@@ -54,18 +54,30 @@ def plain(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-HEAD = ("", "time", "against", "its time", "ratio", "bar", "moonshot", "")
+HEAD = ("", "clock", "time", "against", "its time", "ratio", "bar", "moonshot", "")
+
+
+def clock_of(row: Row) -> str:
+    """Return the clock of a row's ratio: "processor" or "wall", or "" for a row that is not a time."""
+    if row.unit.startswith(("MB", "instr")):
+        return ""
+    if row.ratio is None or not (row.wall and row.baseline_wall and row.baseline_cpu):
+        return "processor"
+    quotient = 1 / row.ratio if row.wants == "more" else row.ratio
+    wall, processor = row.wall / row.baseline_wall, (row.cpu or 0.0) / row.baseline_cpu
+    return "wall" if abs(wall - quotient) < abs(processor - quotient) else "processor"
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row of the long tables: processor times, but wall times of several threads."""
-    by_wall = row.wants == "more" and row.section in ("kernels", "cores")
-    mine, base = (row.wall, row.baseline_wall) if by_wall else (row.cpu, row.baseline_cpu)
+    """Return a row of the long tables, with times of the clock that its ratio compares."""
+    clock = clock_of(row)
+    mine, base = (row.wall, row.baseline_wall) if clock == "wall" else (row.cpu, row.baseline_cpu)
     sign = {"more": "≥ ", "less": "≤ "}[row.wants]
     goals = [sign + f"{goal:g}" if goal is not None else "" for goal in (row.bar, row.moonshot)]
     verdict = "; ".join(filter(None, (row.verdict, row.note)))
     ratio = "" if row.ratio is None else f"{number(row.ratio)}x"
-    return (row.name, number(mine, row.unit), row.baseline, number(base, row.unit), ratio, *goals, verdict)
+    times = (number(mine, row.unit), row.baseline, number(base, row.unit))
+    return (row.name, clock, *times, ratio, *goals, verdict)
 
 
 # ---- other tools, from the record of pytest-benchmark ----
