@@ -26,7 +26,7 @@ def test_short_lists(seed):
     hold(seed)
 
 
-@pytest.mark.parametrize("seed", (*range(20, 40), *range(1000, 1060)))
+@pytest.mark.parametrize("seed", [*range(20, 40), *range(1000, 1060)])
 @pytest.mark.slow
 def test_more_short_lists(seed):
     hold(seed, most=12)
