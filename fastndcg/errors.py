@@ -204,12 +204,13 @@ def known_arguments(function: Function) -> Function:
 
 
 def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
-    """Raise `InputError` for an argument that is not one of these values."""
+    """Raise `InputError` for an argument that is not one of these values; `InputTypeError` for no bool."""
     if any(value is each or (isinstance(value, str) and value == each) for each in wanted):
         return
     words = [f'"{each}"' if isinstance(each, str) else repr(each) for each in wanted]
     hint = suggest(str(value), [each for each in wanted if isinstance(each, str)])
-    raise InputError(f"{name}={value!r} is not known; expected {', '.join(words[:-1])} or {words[-1]}.{hint}")
+    error = InputTypeError if isinstance(wanted[0], bool) else InputError
+    raise error(f"{name}={value!r} is not known; expected {', '.join(words[:-1])} or {words[-1]}.{hint}")
 
 
 def check_system(name: str, systems: Collection[str], shown: str = "") -> None:
@@ -217,12 +218,6 @@ def check_system(name: str, systems: Collection[str], shown: str = "") -> None:
     if name not in systems:
         named = f"is not one of the systems: {', '.join(systems)}.{suggest(str(name), systems)}"
         raise InputError(f"""{shown or f'"{name}"'} {named}""")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raise `InputTypeError` for an argument that is not True or False."""
-    if not isinstance(value, bool):
-        raise InputTypeError(f"{name}={value!r} is not known; expected True or False")
 
 
 def check_whole(name: str, value: object, least: int) -> int:

@@ -28,7 +28,6 @@ from fastndcg.errors import (
     InputError,
     InputTypeError,
     check_choice,
-    check_flag,
     check_length,
     count_of,
     warn,
@@ -174,7 +173,7 @@ def cast_grades(name: str, values: npt.ArrayLike, unjudged: Unjudged = "refuse")
 
 
 def cast_scores(values: npt.ArrayLike, *, ascending: bool) -> Array:
-    check_flag("ascending", ascending)
+    check_choice("ascending", ascending, (True, False))
     scores = _cast_numbers("scores", as_array("scores", values), "integer or float scores")
     return read_only(negate(scores)) if ascending else scores
 

@@ -17,7 +17,6 @@ from fastndcg.errors import (
     InputError,
     InputTypeError,
     check_choice,
-    check_flag,
     suggest,
     unknown_argument,
 )
@@ -88,7 +87,7 @@ class Roles:
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
         check_choice("unjudged", self.unjudged, get_args(Unjudged))
         check_choice("nan", self.nan, get_args(NaN))
-        check_flag("ascending", self.ascending)
+        check_choice("ascending", self.ascending, (True, False))
         if self.grades is not None:
             _check_grades(self.grades)
         if self.types is not None:
