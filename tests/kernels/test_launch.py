@@ -7,7 +7,6 @@ import pytest
 from commands import printed
 
 import fastndcg as fn
-from fastndcg.common.arrays import offsets_from
 from fastndcg.measures import as_measures
 from fastndcg.scoring import launch, methods, plan
 
@@ -64,21 +63,6 @@ def test_a_query_longer_than_a_run_is_a_run():
     rankings = of_lengths([1, 700_000, 2], "int64")
     runs = list(launch._runs(rankings, coded(rankings), 1, launch.Sizes()))
     assert [last - first for first, last in runs] == [1, 1, 1]
-
-
-def test_unjudged_documents_have_a_level_of_their_own():
-    rankings = fn.Rankings.from_groups(
-        [3], [2, 7, 3], [3, 2, 1], is_judged=[True, False, True], judged=offsets_and_pool([2, 3, 5])
-    )
-    coding = coded(rankings)
-    documents = launch._documents(rankings, coding, 0, 1)
-    assert (coding.lowest, coding.n_levels) == (2, 4)
-    assert documents.relevance.tolist() == [0, 4, 1] and documents.pool_relevance.tolist() == [0, 1, 3]
-    assert documents.levels == 5 and not len(documents.is_judged)
-
-
-def offsets_and_pool(grades):
-    return offsets_from([len(grades)]), np.array(grades)
 
 
 def test_python_threads_do_each_share_once():
@@ -161,10 +145,3 @@ def test_undefined_values_become_what_each_measure_says():
     for infinite in (np.inf, -np.inf):
         with pytest.raises(fn.InputError, match="nDCG.* too many ways .* of query 2 "):
             methods.replace_undefined(measures, np.array([[0.5, np.nan, infinite, 1.0]] * 4), rankings)
-
-
-def test_threads_are_no_more_than_there_are():
-    assert launch.threads_of(1) == 1 and 1 <= launch.threads_of(None) <= launch.threads_of(10_000)
-    for threads in (0, True, 1.5):
-        with pytest.raises(fn.InputError, match="threads must be a positive integer or None"):
-            launch.threads_of(threads)

@@ -9,11 +9,6 @@ import fastndcg as fn
 from fastndcg.kernels import schema
 from fastndcg.measures import as_measures
 from fastndcg.scoring import gain_values, plan
-from fastndcg.scoring.discount_tables import (
-    check_discount,
-    kernel_cutoff,
-    ranks_discounted,
-)
 
 
 def rankings(grades, dtype="int64", **more):
@@ -39,15 +34,6 @@ def built(measures, grades=(0, 1, 3), dtype="int64", **more):
 def test_whole_grades_that_are_near_each_other_have_levels(grades, dtype, expected):
     _, coding = built("RR", grades, dtype)
     assert (coding.levels, coding.lowest, coding.n_levels) == expected
-
-
-def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document():
-    made, _ = built(["nDCG", "nDCG(gain='exp2')", "P@2"])
-    assert made.gains.tolist() == [[0, 1, 2, 3, 0, 0], [0, 1, 3, 7, 0, 0], [0, 1, 1, 1, 0, 0]]
-    assert made.falling[0].tolist() == [3, 2, 1, 0, 4, 5]
-    assert made.earning.tolist() == [3, 3, 3]
-    assert made.exact.all()
-    assert built("nDCG(unjudged=2)")[0].gains.tolist() == [[0, 1, 2, 3, 2, 0]]
 
 
 def test_compiled_code_takes_all_plans_as_one_type():
@@ -112,15 +98,6 @@ def test_tables_are_kept_unless_a_function_made_them():
         assert sorted(set(calls)) == [0, 1, 3]
 
 
-def test_what_has_no_gain_is_refused_by_name():
-    with pytest.raises(fn.InputError, match=r"nDCG.*grade -1"):
-        built("nDCG", [-1, 1])
-    with pytest.raises(fn.MeasureError, match="list of 2 discounts|discount"):
-        built([fn.nDCG(discount=[1.0, 0.5])], [1, 0, 1])
-    with pytest.raises(fn.MeasureError, match="expected a cutoff of at most"):
-        built("nDCG(ideal='full')@100000000")
-
-
 def test_queries_without_any_gain_may_be_skipped():
     assert built(["nDCG@10", "nDCG(gain='exp2')"])[0].skippable
     assert not built(["nDCG@10", "DCG@10"])[0].skippable
@@ -149,37 +126,6 @@ def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none():
     some = rankings([3, 1, 2], is_judged=[True, False, True])
     for notation, gains in (("nDCG", [3, 0, 2]), ("nDCG(unjudged=0.5)", [3, 0.5, 2]), ("Bpref", [1, -2, 1])):
         assert gain_values.gains_of_documents(measure_of(notation), some).tolist() == gains
-
-
-def test_discounts_that_are_too_few_or_no_numbers_are_refused():
-    few, odd = (
-        fn.nDCG(discount=[1.0, 0.5]),
-        fn.nDCG(discount=lambda rank: 1 / (3 - rank) if rank < 3 else math.inf),
-    )
-    check_discount(few @ 2, 9)
-    with pytest.raises(fn.MeasureError, match="needs a discount for 4 ranks and was given 2"):
-        check_discount(few @ 4, 9)
-    check_discount(odd, 2)
-    with pytest.raises(fn.MeasureError, match="is inf at rank 3; expected finite numbers"):
-        check_discount(odd, 3)
-    with pytest.raises(fn.MeasureError, match="returned 'x' for rank 1; a discount is a number"):
-        check_discount(fn.nDCG(discount=lambda rank: "x"), 3)
-
-
-@pytest.mark.parametrize(
-    ("notation", "ranks", "shown"),
-    [
-        ("nDCG", 7, schema.UNCUT),
-        ("nDCG@5", 5, 5),
-        ("nDCG@50", 7, 50),
-        ("nDCG(ideal='full')@50", 50, 50),
-        ("SDCG(max_rel=3)@50", 50, 50),
-        ("P@99999999999", 7, 99999999999),
-    ],
-)
-def test_ranks_that_are_discounted_and_shown(notation, ranks, shown):
-    assert ranks_discounted(measure_of(notation), 7) == ranks
-    assert kernel_cutoff(measure_of(notation)) == shown
 
 
 def test_the_best_order_of_judged_documents_is_the_worst_for_their_share():

@@ -246,7 +246,9 @@ def test_the_lowest_score_of_arrays_is_the_best(dtype):
     assert fn.evaluate(again, "RR").mean() == {"RR": 0.75}
     np.testing.assert_array_equal(fn.ndcg([1, 0, 0, 2], distances, group=[2, 2], ascending=True), 1.0)
     for wrong in (1, "yes", None):
-        with pytest.raises(fn.errors.InputTypeError, match="ascending=.* is not known; expected True or False"):
+        with pytest.raises(
+            fn.errors.InputTypeError, match="ascending=.* is not known; expected True or False"
+        ):
             rankings.with_scores(distances, ascending=wrong)
     with pytest.raises(InputError, match="ascending is True and there are no scores"):
         fn.Rankings.from_lists([[1, 0]], ascending=True)

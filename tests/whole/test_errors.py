@@ -230,6 +230,8 @@ REFUSED = [
         (lambda bad=bad: fn.evaluate(one_query(1, 0), fn.DCG(discount=lambda rank: 1.0 if rank < 2 else bad)), fn.MeasureError, "at rank 2; expected finite numbers")
         for bad in (math.inf, math.nan)
     ),
+    (lambda: fn.evaluate(one_query(1, 0), fn.DCG(discount=lambda rank: "x")), fn.MeasureError, "returned 'x' for rank 1; a discount is a number"),
+    (lambda: fn.evaluate(one_query(1, 0), "nDCG(ideal='full')@100000000"), fn.MeasureError, "expected a cutoff of at most"),
     # what is evaluated, and measures
     *((lambda thing=thing: fn.evaluate(thing, "nDCG"), fn.InputTypeError, "expected a table") for thing in (None, [1, 2], np.ones(3))),
     (lambda: fn.evaluate({"q": [1]}, "nDCG"), fn.ColumnError, "no column has a usual name of the relevance"),
