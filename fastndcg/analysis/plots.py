@@ -132,7 +132,8 @@ def effects(comparison: Result, measure: object = None) -> Chart:
         rows.append({"measure": row["measure"], "system": pair} | ends | {"small": row["queries"] < SMALL})
     only = next(iter(pairs.values())) if len(pairs) == 1 else "system minus baseline"
     title, axis = f"Differences of means: {only}", f"difference of means ({only})"
-    said = f"intervals of {100 * of.confidence:g} %; right of 0 the system is better"
+    better = found[0]["system"] if len(pairs) == 1 else "the system"
+    said = f"intervals of {100 * of.confidence:g} %; right of 0 {better} is better"
     return marks.intervals(rows, "measure", "", axis, title, said, at=0.0)
 
 

@@ -77,6 +77,15 @@ def interval_of(row: Mapping[str, Any], form: str = "+.4f") -> str:
     return "no interval" if any(map(math.isnan, ends)) else " to ".join(format(end, form) for end in ends)
 
 
+def listed(names: list[str]) -> str:
+    """Names as a part of a sentence.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def _difference(row: Mapping[str, Any]) -> str:
     return f"{digits(row['difference'], '+.4f')} ({interval_of(row)})"
 
@@ -113,7 +122,7 @@ def cautions(found: Found) -> list[str]:
     for name in found.rankings:
         for fact in _facts_of(found, name):
             facts.setdefault(fact, []).append(name)
-    texts = [f"{' and '.join(names)}: {fact}." for fact, names in facts.items()]
+    texts = [f"{listed(names)}: {fact}." for fact, names in facts.items()]
     sizes = {", ".join(map(name_of, group)): each.rows[0]["queries"] for group, each in found.slices.items()}
     small = [name for name, queries in sizes.items() if queries < SMALL]
     if small:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
 CONVERTER = "vl_convert", "vl-convert-python", "plot", "a report"
+_WIDTH, _LABEL = 320, 110  # of pictures and names in them: telephones show them as they are, screens enlarge
 
 
 def paragraph(text: str) -> str:
@@ -49,10 +50,15 @@ def picture(draw: Callable[..., Chart], *arguments: Any, **options: Any) -> str:
         spec = draw(*arguments, **options).to_dict()
     except (InputError, MeasureError) as error:
         return paragraph(str(error))
+    title = spec.pop("title")  # as text of the page, which wraps where the screen is narrow
+    spec["config"]["axis"] |= {"labelLimit": _LABEL, "labelSeparation": 4}
+    for each in (spec, *spec.get("vconcat", ())):
+        each.update({"width": _WIDTH} if "width" in each else {})
     svg = library(*CONVERTER).vegalite_to_svg(spec, allowed_base_urls=[])
     source = base64.b64encode(svg.encode()).decode()
-    text = html_text(spec["description"])
-    return f'<div class="wide"><img src="data:image/svg+xml;base64,{source}" alt="{text}"></div>'
+    image = f'<img src="data:image/svg+xml;base64,{source}" alt="{html_text(spec["description"])}">'
+    words = f"<b>{html_text(title['text'])}</b><br>{html_text(' '.join(title['subtitle']))}"
+    return f"<figure><figcaption>{words}</figcaption>{image}</figure>"
 
 
 def fold(title: str, *parts: str) -> str:

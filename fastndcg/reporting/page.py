@@ -29,7 +29,7 @@ from fastndcg.errors import (
 )
 from fastndcg.measures import as_measures
 from fastndcg.reporting import html
-from fastndcg.reporting.answer import Found, interval_of
+from fastndcg.reporting.answer import Found, interval_of, listed
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import column_names
 
@@ -127,7 +127,7 @@ def report(
     check_writable(path)
     found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
-    named = " and ".join(names) if len(names) < 4 else count_of(len(names), "system")
+    named = listed(names) if len(names) < 4 else count_of(len(names), "system")
     queries = count_of(max(each.n_queries for each in found.rankings.values()), "query")
     subtitle = f"{queries}; {', '.join(map(str, found.measures))}; made {_now()}"
     _write(path, title or f"{found.main} of {named}", subtitle, sections_of(found, command))

@@ -14,7 +14,7 @@ from fastndcg.analysis.anchors import anchors
 from fastndcg.analysis.comparison import RANKS
 from fastndcg.analysis.explain import explain
 from fastndcg.common.table import Table, digits, name_of
-from fastndcg.errors import MeasureError
+from fastndcg.errors import MeasureError, visible
 from fastndcg.reporting.answer import Found, answer, cautions, interval_of, slice_rows
 from fastndcg.reporting.html import bullets, fold, paragraph, picture, result, section, table
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastndcg.analysis.comparison import Comparison
     from fastndcg.typing import Chart
 
+_KEEP = "\N{NO-BREAK SPACE}"
 _LISTED, _EXPLAINED, _SLICES = 10, 5, 40  # queries in a list, and how many are explained; slices in a table
 
 
@@ -61,12 +62,16 @@ def _comparison(found: Found, comparison: Comparison) -> Iterator[str]:
 
 def _differences(caption: str, name: str, rows: Iterable[dict[str, Any]]) -> str:
     """The numbers of differences that a reader needs."""
-    shown = [[name, "difference", "interval", "p", "better for", "worse for", "queries"]]
+    rows = list(rows)
+    counts = ["queries"] * (len({row["queries"] for row in rows}) > 1 or name == "slice")
+    shown = [[name, "difference", "interval", "p", "better for", "worse for", *counts]]
     for row in rows:
         difference, interval = digits(row["difference"], "+.4f"), interval_of(row)
         p = "< 0.0001" if row["p_adjusted"] < 0.0001 else digits(row["p_adjusted"], ".4f")
-        counts = (f"{row[count]:,}" for count in ("wins", "losses", "queries"))
-        shown.append([row[name], difference, interval, p, *counts])
+        numbers = (f"{row[count]:,}" for count in ("wins", "losses", *counts))
+        # a narrow screen breaks the interval once, and p nowhere
+        keep = interval.replace(" to", f"{_KEEP}to"), p.replace(" ", _KEEP)
+        shown.append([row[name], difference, *keep, *numbers])
     return table(caption, shown)
 
 
@@ -88,7 +93,9 @@ def _movers(found: Found, comparison: Comparison) -> Iterator[str]:
     for system, baseline in comparison._pairs:
         queries = comparison.movers(found.main, system, _LISTED, baseline=baseline)
         if len(queries):
-            yield result(f"{found.main}: {system} (system) against {baseline} (baseline)", queries)
+            *columns, _, _, difference = queries.column_names
+            named = queries.rename_columns([*columns, *map(visible, (baseline, system)), difference])
+            yield result(f"{found.main}: {system} minus {baseline}", Table(named))
             yield from _explained(found, [baseline, system], queries)
         else:
             yield paragraph(f"No query differs between {system} and {baseline}.")
@@ -118,9 +125,14 @@ def _evaluated(found: Found, command: str) -> Iterator[str]:
         judged = "unknown" if each.is_judged is None else f"{100 * each.is_judged.mean():.1f} %"
         systems.append([name, found.sources.get(name, "Python"), *map("{:,}".format, counts), judged])
     yield table("Systems", systems, 2)
-    for name, scores in found.scores.items():
-        title = f"Means of {name}, with intervals of {100 * found.confidence:g} %"
-        yield result(title, scores.summary(found.confidence))
+    summaries = {name: scores.summary(found.confidence) for name, scores in found.scores.items()}
+    means = [["system", "measure", "mean", "interval", "queries"]]
+    for name, summary in summaries.items():
+        for row in summary.rows:
+            mean, interval = digits(row["mean"], ".4f"), interval_of(row, ".4f")
+            means.append([name, row["measure"], mean, interval, f"{row['queries']:,}"])
+    yield table(f"Means, with intervals of {100 * found.confidence:g} %", means, 2)
+    yield fold("All numbers of the systems", *(result(*each) for each in summaries.items()))
     if found.curves:
         yield fold("Cutoffs", picture(plot.cutoffs, found.curves, found.main, found.confidence))
     for measure in found.measures:

@@ -93,8 +93,12 @@ def test_dark_and_light_and_paper(browser, path):
     ]
 
 
-def test_on_a_phone_only_tables_and_pictures_scroll_sideways(browser, path):
+def test_on_a_phone_the_comparison_and_pictures_fit_and_only_wide_tables_scroll(browser, path):
     browser.open(path, width=390)
+    tables = "Array.from(document.querySelectorAll('#comparison .wide, figure, img'))"
+    seen = "filter((each) => each.checkVisibility())"
+    assert browser.ask(f"{tables}.{seen}.length") > 3
+    assert browser.ask(f"{tables}.{seen}.every((each) => each.scrollWidth <= each.clientWidth)")
     browser.ask("for (const each of document.querySelectorAll('details')) each.open = true")
     assert browser.ask("document.documentElement.scrollWidth") <= 390
     wide = "Array.from(document.querySelectorAll('h1, h2, h3, main > section > p, li, summary')).filter((each) => each.getBoundingClientRect().right > 390)"

@@ -34,7 +34,9 @@ def page(tmp_path_factory):
 def texts_of(page, tags="td|p|li|h1|h2|h3|summary"):
     """The texts of a page as they are seen, without tags inside them."""
     found = re.findall(rf"<({tags})\b[^>]*>(.*?)</\1>", page)
-    return [html.unescape(re.sub("<[^>]*>", "", text)) for _, text in found]
+    return [
+        html.unescape(re.sub("<[^>]*>", "", text)).replace("\N{NO-BREAK SPACE}", " ") for _, text in found
+    ]
 
 
 def parsed(page):
