@@ -33,6 +33,7 @@ from fastndcg.measures import table as measure_table
 from fastndcg.measures.conventions import Convention
 from fastndcg.measures.declarations import QUERIES, TIES, WEIGHTS
 from fastndcg.tables.roles import OTHER_NAMES, USUAL_NAMES
+from scripts import reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -250,6 +251,7 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "ties of conventions": ("docs/conventions.md", partial(words, TIES)),
     "queries of conventions": ("docs/conventions.md", partial(words, QUERIES)),
     "weights of conventions": ("docs/conventions.md", partial(words, WEIGHTS)),
+    "reference": ("docs/reference.md", reference.tables),
     "usual names": ("docs/files.md", usual_names),
     "other tools": ("README.md", partial(tables.tools, tables.SHOWN)),
     "all other tools": ("docs/performance.md", tables.tools),
@@ -265,8 +267,14 @@ _PLACE = re.compile(
 )
 
 
+def _between(name: str) -> re.Pattern[str]:
+    return re.compile(rf"<!-- {name}: written by .*?<!-- end of {name} -->", flags=re.DOTALL)
+
+
 def built(page: str, source: str) -> str:
     """The text of a file in docs/ with all that is written when the site is built."""
+    if source == "docs/reference.md":
+        page = _between("reference").sub(lambda _: reference.directives(), page)
     return _PLACE.sub(lambda place: WRITTEN[place[1]](), linked(page, source))
 
 
