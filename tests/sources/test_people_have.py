@@ -342,9 +342,7 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path):
     assert ran.exit_code == 2 and "expected WORD=GRADE" in ran.stderr
 
 
-def test_sets_and_lists_of_a_run():
-    with pytest.raises(fn.InputTypeError, match=r"run\['q'\] is a set, which has no order; expected a list"):
-        fn.evaluate({"q": {"a"}}, {"q": {"a", "b"}}, "nDCG")
+def test_lists_of_a_run_are_in_order():
     with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
         fn.evaluate({"q": {"a"}}, {"q": ["a", "b"]}, "nDCG", ascending=True)
 
@@ -436,8 +434,6 @@ def test_few_documents_in_common_are_warned_of():
         fn.evaluate(qrels, many, "nDCG")
     fn.evaluate(qrels | {"1": {"a": 1}, "2": {"a": 0}}, many, "nDCG")  # one in a hundred may be meant
     fn.evaluate({"q": {"a": -1, "b": 1}}, {"q": {"a": 1.0}}, "nDCG")  # in the pool, unjudged
-    with pytest.warns(fn.FastndcgWarning, match="run has no documents"):
-        assert fn.evaluate({"q": {"a": 1}}, {"q": {}}, "nDCG").mean() == {"nDCG": 0.0}
 
 
 # ---- one set of checks ----
@@ -586,10 +582,6 @@ def test_evaluate_takes_judgments_and_a_run():
     assert scores.mean() == fn.evaluate(rankings, "nDCG@10", convention="sklearn").mean()
     intents = {"q": {"a": {"1": 1, "2": 0}, "b": {"2": 1}}}
     assert fn.evaluate(intents, {"q": ["b", "a"]}, "alpha_nDCG@2").mean() == {"alpha_nDCG@2": 1.0}
-    with pytest.raises(
-        fn.InputTypeError, match=r'measures come last, as in evaluate\(qrels, run, \["nDCG@10"\]\)'
-    ):
-        fn.evaluate(QRELS, RUN)
     with pytest.raises(
         fn.InputTypeError, match=r"rankings is a dict of dicts, .* evaluate\(qrels, run, measures\)"
     ):
