@@ -382,7 +382,7 @@ def _ranx_worker():
     worker = subprocess.Popen(
         [sys.executable, "-W", "ignore", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    atexit.register(worker.terminate)
+    atexit.register(worker.__exit__, None, None, None)  # close its input, and wait until it ends
     return worker
 
 
