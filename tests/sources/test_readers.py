@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 import commands
@@ -604,6 +604,7 @@ def test_rows_of_a_file_are_counted_as_its_lines(tmp_path):
 # ---- files of many blocks ----
 
 
+@cache
 def _table(rows, *, ids="number", shuffled=False):
     rng = np.random.default_rng(rows)
     queries = np.sort(rng.integers(0, rows // 20 + 1, rows))
@@ -630,9 +631,16 @@ def _write(path, table):
     name, packer = next(
         (path.name.removesuffix(each), each) for each in reversed(PACKERS) if path.name.endswith(each)
     )
-    data = WRITTEN[next(each for each in WRITTEN if each.endswith(name.partition(".")[2]))](table)
+    kind = next(each for each in WRITTEN if each.endswith(name.partition(".")[2]))
+    data = _bytes_of_60_000(kind) if table is _table(60_000) else WRITTEN[kind](table)
     path.write_bytes(PACKERS[packer](data))
     return path
+
+
+@cache
+def _bytes_of_60_000(kind):
+    """What most of these tests write."""
+    return WRITTEN[kind](_table(60_000))
 
 
 def _same(path, **options):
@@ -667,23 +675,25 @@ LATE = {
 }
 
 
+@cache
+def _of_whole_numbers(name, are_kept):
+    """A table of more rows than decide the types, and its text."""
+    rows = 60_000
+    table = _table(rows).set_column(2, "score", pa.array(np.arange(rows) % 97))
+    if are_kept:
+        table = table.set_column(3, "lang", pa.array(["1" if name == "a.csv" else None] * rows))
+    table = table.append_column("more", [["x" * 20] * rows])
+    return table, WRITTEN[name](table).decode()
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 @pytest.mark.parametrize("late", LATE)
 def test_a_type_that_shows_late_is_given(tmp_path, name, late):
     column, value, message, kind = LATE[late]
     if name == "a.jsonl" and late in ("id", "document"):
         return  # a number of JSON is no text, so that no type holds both
-    rows = 60_000
-    table = (
-        _table(rows)
-        .set_column(2, "score", pa.array(np.arange(rows) % 97))
-        .append_column("more", [["x" * 20] * rows])
-    )
-    if late == "kept":
-        numbers = ["1" if name == "a.csv" else None] * rows
-        table = table.set_column(3, "lang", pa.array(numbers))
-    text = _write(tmp_path / name, table).read_text()
-    last = table.slice(rows - 1).to_pylist()[0] | {"qid": 9_999_999, column: value}
+    table, text = _of_whole_numbers(name, late == "kept")
+    last = table.slice(len(table) - 1).to_pylist()[0] | {"qid": 9_999_999, column: value}
     line = (
         ",".join(map(str, last.values()))
         if name == "a.csv"

@@ -381,7 +381,9 @@ def test_ids_that_rise_and_then_do_not(tmp_path, spool, text):
             fn.evaluate(stream, "nDCG")
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "not grouped"])
+@pytest.mark.parametrize(
+    "mixed", [pytest.param(False, marks=pytest.mark.slow), True], ids=["grouped", "not grouped"]
+)
 def test_conventions(tmp_path, spool, mixed):
     """Every tool's values, its mean, its summary and its segments, with weights and document ids."""
     table = rows(50, text=True)
@@ -641,7 +643,12 @@ def test_files_that_may_not_grow(tmp_path, spool, mixed, limit):
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 @pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "shuffled"])
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("sent", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow),
+    ],
 )
 def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     table = rows(4000)
