@@ -16,7 +16,15 @@ from fastndcg.common.arrow_types import array_of
 from fastndcg.common.exports import AsFrame, without_nan
 from fastndcg.common.markup import html_table, html_text, markdown_table, markdown_text
 from fastndcg.common.table import Table, digits, fit, terminal_width
-from fastndcg.errors import ColumnError, InputError, check_system, known_arguments, suggest, visible
+from fastndcg.errors import (
+    ColumnError,
+    InputError,
+    check_system,
+    check_whole,
+    known_arguments,
+    suggest,
+    visible,
+)
 from fastndcg.measures import find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
@@ -466,7 +474,9 @@ class Comparison(AsFrame):
         }
 
     @known_arguments
-    def verdicts(self, baseline: str, margin: float = 0.0, *, system: str | None = None) -> Table:
+    def verdicts(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None, least_queries: int = 0
+    ) -> Table:
         """Whether systems are no worse than the baseline: it holds, it fails, or it is undecided.
 
         It holds if the interval of the difference excludes a loss of more than `margin`, and fails if the
@@ -477,6 +487,9 @@ class Comparison(AsFrame):
         ----------
         baseline, margin, system
             As in `no_worse_than`.
+        least_queries : int
+            Of fewer queries the verdict is undecided, whatever the interval; for slices, as in
+            `[each.verdicts("bm25", least_queries=30) for each in comparison.slices("country").values()]`.
 
         Returns
         -------
@@ -493,10 +506,12 @@ class Comparison(AsFrame):
         >>> found["verdict"].to_pylist(), found["needed"].to_pylist()
         (['undecided'], [7])
         """
-        rows = self._verdict_rows(baseline, margin, system)
+        rows = self._verdict_rows(baseline, margin, system, check_whole("least_queries", least_queries, 0))
         return Table(pa.Table.from_pylist(rows, pa.schema(_OF_VERDICTS)), keys=len(KEYS))
 
-    def _verdict_rows(self, baseline: str, margin: object, system: str | None) -> list[dict[str, Any]]:
+    def _verdict_rows(
+        self, baseline: str, margin: object, system: str | None, least: int = 0
+    ) -> list[dict[str, Any]]:
         margin = check_size("margin", margin, "a loss to accept", 0.002)
         rows = []
         for row in self.rows:
@@ -506,7 +521,7 @@ class Comparison(AsFrame):
             difference, low, high = row["difference"], row["low"], row["high"]
             if pair[0] == baseline:
                 pair, difference, low, high = pair[::-1], -difference, -high, -low
-            verdict = verdict_of(low, high, margin)
+            verdict = verdict_of(low, high, margin) if row["queries"] >= least else UNDECIDED
             needed = self._needed(row, abs(difference + margin)) if verdict == UNDECIDED else None
             numbers = row["measure"], *pair, verdict, difference, low, high, row["queries"], needed
             rows.append(dict(zip(_OF_VERDICTS, numbers, strict=True)))

@@ -98,8 +98,9 @@ def compare(
 
     --no-worse-than compares all other systems with that one. The gate must pass for each measure, and within
     each slice of --by. A gate whose interval includes --margin is undecided and fails, unless --undecided is
-    pass. stderr has a line for each gate that fails: by how much, or how many queries would decide it. CSV
-    has one table: the slices with --by, otherwise the systems.
+    pass; --undecided-slices is that of slices, and --least-queries their smallest number of queries. stderr
+    has a line for each gate that fails: by how much, or how many queries would decide it. CSV has one table:
+    the slices with --by, otherwise the systems.
 
     \b
     Examples:
@@ -118,7 +119,7 @@ def compare(
     gated = gates.no_worse_than is not None or bool(gates.fail_under)
     _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks, gated=gated)
     slices = options.read_by(by, [*COLUMNS, "small"])
-    gates.check(statistics.baseline)
+    gates.check(statistics.baseline, slices)
     baseline, sources = _find_baseline(statistics.baseline or gates.no_worse_than, given.sources(reading))
     gates = replace(gates, no_worse_than=gates.no_worse_than and baseline)
     bounds = options.read_gates(gates.fail_under or [])

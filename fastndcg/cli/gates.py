@@ -40,6 +40,7 @@ class Verdict(NamedTuple):
     verdict: str
     text: str  # why, in a line
     numbers: dict[str, Any]  # by their names in JSON
+    may_be_undecided: bool = False  # without ending the command with 1
 
     def line(self) -> str:
         return f"{self.option}: {self.text}"
@@ -57,14 +58,23 @@ class Gates:
     undecided: Undecided | None = option(
         "Exit code of a gate whose interval includes the margin: fail is 1, pass is 0.", show_default="fail"
     )
+    undecided_slices: Undecided | None = option(
+        "Exit code of an undecided gate of a slice of --by.", show_default="as --undecided"
+    )
+    least_queries: int | None = option(
+        "Gates of slices with fewer queries are undecided, and never fail.", metavar="N", min=1
+    )
     fail_under: list[str] | None = FAIL_UNDER
 
-    def check(self, baseline: str | None) -> None:
+    def check(self, baseline: str | None, by: Sequence[str]) -> None:
         """End the command if options contradict each other."""
         name, margin = self.no_worse_than, self.margin
-        for given, value in {"--margin": margin, "--undecided": self.undecided}.items():
+        of_slices = {"--undecided-slices": self.undecided_slices, "--least-queries": self.least_queries}
+        for given, value in {"--margin": margin, "--undecided": self.undecided, **of_slices}.items():
             if name is None and value is not None:
                 refuse(f"{given} needs --no-worse-than NAME, the system that others are compared with")
+            if not by and value is not None and given in of_slices:
+                refuse(f"{given} needs --by COLUMN, whose values are the slices")
         if name is not None and baseline not in (None, name):
             refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
         if margin is not None and not 0 <= margin < math.inf:
@@ -72,8 +82,11 @@ class Gates:
 
     def failed(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """Those that end the command with 1."""
-        passes = (HOLDS, UNDECIDED) if self.undecided is Undecided.passes else (HOLDS,)
-        return [each for each in verdicts if each.verdict not in passes]
+        return [
+            each
+            for each in verdicts
+            if each.verdict == FAILS or (each.verdict == UNDECIDED and not each.may_be_undecided)
+        ]
 
     def facts(self, verdicts: list[Verdict], low: list[Verdict] | None) -> dict[str, Any]:
         """What JSON has: the verdicts of `--no-worse-than`, and `low`, those of `--fail-under`, if given."""
@@ -102,27 +115,36 @@ class Gates:
 
     def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
         baseline, margin = str(self.no_worse_than), self.margin or 0.0
-        table = compared.verdicts(baseline, margin)
-        named = ", ".join(f"{name}={name_of(value)}" for name, value in where.items())
+        least = (self.least_queries or 0) if where else 0
+        table = compared.verdicts(baseline, margin, least_queries=least)
+        named = ", ".join(
+            f"{name} is null" if value is None else f"{name}={name_of(value)}"
+            for name, value in where.items()
+        )
         of_slice = f" where {named}" if named else ""
+        undecided = (self.undecided_slices if where else None) or self.undecided
         for row in table.to_pylist():
             name, low, high = f"{row['measure']} of {row['system']}{of_slice}", row["low"], row["high"]
             verdict, difference = row["verdict"], f"difference {row['difference']:.6g}"
             queries = count_of(row["queries"], "query")
             numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
-            if not (math.isfinite(low) and math.isfinite(high)):
+            is_small = row["queries"] < least
+            if is_small:
+                why = f"has {queries}, fewer than --least-queries {least} (mean {difference})"
+            elif not (math.isfinite(low) and math.isfinite(high)):
                 why = f"has no finite interval: {queries}, mean {difference}"
             elif low < -margin:
                 over = f"{-low - margin:.6g} more than the margin {margin:g}"
                 why = f"may lose {-low:.6g} to {baseline}, {over} ({numbers})"
             else:
-                least = f"loses no more than {-low:.6g} to" if low < 0 else f"gains {low:.6g} or more over"
-                why = f"{least} {baseline} ({numbers})"
+                bound = f"loses no more than {-low:.6g} to" if low < 0 else f"gains {low:.6g} or more over"
+                why = f"{bound} {baseline} ({numbers})"
             if verdict == UNDECIDED and row["needed"] is not None:
                 why += f": undecided; about {row['needed']:,} such queries would decide"
             elif verdict != HOLDS:
                 why += f": {verdict}"
-            yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row)
+            passes = is_small or undecided is Undecided.passes
+            yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row, passes)
 
 
 def check_means(

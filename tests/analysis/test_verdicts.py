@@ -108,7 +108,7 @@ def test_three_verdicts_of_the_command(files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--undecided pass", "--undecided has no meaning without --no-worse-than"),
+        ("--undecided pass", "--undecided needs --no-worse-than"),
         ("--no-worse-than base --sequential", "No such option: --sequential"),
         ("--no-worse-than base --undecided hold", "'hold' is not one of 'fail', 'pass'"),
     ],
@@ -135,4 +135,45 @@ def test_a_gate_names_slices_as_tables_do(tmp_path):
     pq.write_table(pa.table(table | {"country": country}), tmp_path / "s.parquet")
     words = ("--score", "good", "--score", "bad", "-m", "RR", "--by", "country", "--no-worse-than", "good")
     said = run("compare", tmp_path / "s.parquet", *words).stderr
-    assert all(f"where country={name} may lose" in said for name in ("null", '"null"', '""'))
+    assert all(f"where country{name} may lose" in said for name in (" is null", '="null"', '=""'))
+
+
+def test_small_slices_never_fail_and_undecided_ones_may_pass(tmp_path):
+    """The new system wins in fr, loses each of three queries in se, and wins and loses as many in de."""
+    country = np.repeat(["fr", "de", "se"], [400, 40, 3])
+    new_wins = (country == "fr") | ((country == "de") & (np.arange(443) % 2 > 0))
+    columns = {"qid": np.repeat(np.arange(443), 2), "country": np.repeat(country, 2), "label": [1, 0] * 443}
+    columns["base"] = np.stack([~new_wins, new_wins], 1).ravel() * 1.0
+    columns["new"] = 1 - columns["base"]
+    pq.write_table(pa.table(columns), tmp_path / "s.parquet")
+    words = ("compare", tmp_path / "s.parquet", "--score", "base", "--score", "new", "-m", "RR")
+    gate = (*words, "--no-worse-than", "base", "--by", "country")  # fmt: skip
+    small = "has 3 queries, fewer than --least-queries 4"
+    for more, code, of_se in (
+        ("", 1, "fails"),
+        ("--undecided pass", 1, "fails"),
+        ("--least-queries 3 --undecided-slices pass", 1, "fails"),
+        ("--least-queries 4", 1, small),
+        ("--least-queries 4 --undecided-slices pass", 0, small),
+        ("--least-queries 4 --undecided pass --undecided-slices fail", 1, small),
+    ):
+        done = run(*gate, *more.split())
+        assert done.exit_code == code and "country=de has" not in done.stderr, more
+        for name, said in (("de", ": undecided"), ("se", of_se)):
+            assert any(f"country={name} " in line and said in line for line in done.stderr.splitlines()), more
+    compared = fn.compare(
+        {
+            name: fn.evaluate(tmp_path / "s.parquet", "RR", score=name, keep="country")
+            for name in ("base", "new")
+        }
+    )
+    found = {
+        key: each.verdicts("base", least_queries=4)["verdict"][0].as_py()
+        for (key,), each in compared.slices("country").items()
+    }
+    assert found == {"fr": "holds", "de": "undecided", "se": "undecided"}
+    for word in ("--least-queries", "--undecided-slices"):
+        value = "3" if word == "--least-queries" else "pass"
+        for these, said in ((words, "needs --no-worse-than NAME"), (gate[:-2], "needs --by COLUMN")):
+            refused = run(*these, word, value)
+            assert refused.exit_code == 2 and f"{word} {said}" in refused.stderr
