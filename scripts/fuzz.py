@@ -410,24 +410,6 @@ def _bits(value: float | bytes) -> bytes:
     return np.float64(float(value) + 0.0).tobytes()
 
 
-_ALL_BLANKS = bytes(range(33))
-
-
-def _is_hashtag(fields: list[bytes], kind: Any) -> bool:
-    """Whether a line that begins with # has the form of data."""
-    if (
-        kind is None
-        or not fields[0][1:2].strip(_ALL_BLANKS)
-        or (len(fields) < 6 if kind is RUN else len(fields) != 4)
-    ):
-        return False
-    try:
-        _bits(fields[4 if kind is RUN else 3])
-    except ValueError:
-        return False
-    return True
-
-
 def by_splitting(kind: Any, path: Path) -> Rows | None:
     """Lines split at blanks, numbers as Python reads them."""
     data, found = path.read_bytes(), []
@@ -435,12 +417,11 @@ def by_splitting(kind: Any, path: Path) -> Rows | None:
         return None  # which is unpacked
     for line in data.removeprefix(_MARK).split(b"\n"):
         fields = re.findall(rb"[^\x00-\x20]+", line)
-        if kind is not None and len(fields) > kind.fields:  # ids with blanks, between tabs
-            between = [field.strip(_ALL_BLANKS) for field in line.strip(_ALL_BLANKS).split(b"\t")]
-            if len(between) >= kind.fields and all(between) and (kind is RUN or len(between) == kind.fields):
-                fields = between
-        if not fields or (fields[0].startswith(b"#") and not _is_hashtag(fields, kind)):
+        is_comment = fields[:1] and fields[0].startswith(b"#")
+        if not fields or (is_comment and (kind is None or len(fields) < kind.fields)):
             continue
+        if kind is not None and (is_comment or (len(fields) > kind.fields and b"\t" in line)):
+            return None  # which may be a query id, or ids with blanks between tabs
         if kind is None:
             is_query = len(fields) > 1 and fields[1].startswith(b"qid:")
             if fields[1:2] == [b"qid:"]:

@@ -751,7 +751,6 @@ def twice(sides):
     }
 
 
-TWICE = {q: list(docs) for q, docs in twice(RUN).items()}
 LONG = [[(q, doc, value) for q, docs in twice(side).items() for doc, value in docs] for side in (QRELS, RUN)]
 
 

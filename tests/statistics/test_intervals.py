@@ -13,8 +13,6 @@ import fastndcg as fn
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
 
 def reciprocal_ranks(random, size):
     """RR@10 as it often is: 0 in most queries."""
