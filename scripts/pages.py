@@ -49,7 +49,7 @@ ELSEWHERE = {
     "bench/README.md": "benchmarks.md",
 }
 _WIDTH = 100  # columns of a help text
-_MANY = 4  # tools that a measure has, for a column of its own
+_MANY = 10  # tools that a measure has, for a column of its own
 _FEW = 6  # measures that a row of the table of parameters names
 
 
@@ -166,8 +166,9 @@ def matrix() -> str:
             for name, tools in of_measures.items()
         }
         rest = [f"{_to(name)} {number}" for name, number in numbers.items() if number and name not in wide]
-        rows.append((f"`{tool}`", *(numbers[name] for name in wide), ", ".join(rest)))
-    return markdown(("tool", *map(_to, wide), "others"), rows)
+        source = fn.conventions[tool].source
+        rows.append((f"`{tool}`", *(numbers[name] for name in wide), ", ".join(rest), source))
+    return markdown(("tool", *map(_to, wide), "others", "read in"), rows)
 
 
 def _to(name: str) -> str:
@@ -179,16 +180,18 @@ def _shown(value: Any) -> str:
 
 
 def caveats() -> str:
-    lines = []
+    """What to know of each tool, in one line for tools of which the same is to be known."""
+    tools: dict[str, list[str]] = {}  # by what is said of them
     for rule in fn.conventions.values():
-        lines += dict.fromkeys(  # once for a measure with and without a cutoff
-            f"`{rule.name}`, {own.measure}: {'; '.join(said)}."
-            for own in rule.others
-            if (said := dict(own.changed).get("caveats"))
-        )
-        read = f" ({rule.source})" if rule.source else ""
-        lines.append(f"`{rule.name}`{read}: {'; '.join(rule.caveats) or 'nothing else'}.")
-    return bullets(lines)
+        for measure in rule.others:
+            for said in dict(measure.changed).get("caveats", ()):
+                tools.setdefault(said, []).append(f"`{rule.name}` {measure.measure}")
+        for said in rule.caveats or ["nothing else"]:
+            tools.setdefault(said, []).append(f"`{rule.name}`")
+    lines: dict[str, list[str]] = {}
+    for said, names in tools.items():
+        lines.setdefault(", ".join(dict.fromkeys(names)), []).append(said)
+    return bullets(f"{names}: {'; '.join(said)}." for names, said in lines.items())
 
 
 def refused_conventions() -> str:

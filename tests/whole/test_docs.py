@@ -206,7 +206,7 @@ def test_every_convention_is_listed():
     matrix, every = pages.matrix().splitlines(), pages.every_measure()
     columns = re.findall(r"\[(\w+)\]", matrix[0])
     for name, rule in fn.conventions.items():
-        assert f"- `{name}`" in caveats
+        assert f"`{name}`" in caveats
         assert f"| `{name}` |" in table or rule.find("nDCG") is None
         (row,) = (line for line in matrix if line.startswith(f"| `{name}` |"))
         cells = dict(zip(columns, row.split(" | ")[1:], strict=False)) | dict(
