@@ -53,9 +53,7 @@ def elasticsearch(query, k):
 
 def opensearch(query, k):
     """Evaluation.java: ideal of all judgments, top k; Math.round(value * 100) / 100."""
-    best = _exponential(_best(query.qrels.values())[:k], LOG2)
-    value = _exponential(_listed(query)[:k], LOG2) / best if best else 0.0
-    return math.floor(value * 100 + 0.5) / 100
+    return math.floor(quepid_cut(query, k) * 100 + 0.5) / 100
 
 
 def quepid(query, k):

@@ -115,22 +115,28 @@ def test_queries_without_results_or_without_judgments(name):
 # ---- means, with and without weights ----
 
 
+# the first has no relevant document
+LIGHT = (
+    [Query(name, [grade, 0], [0.2, 0.1], ["a", "b"], []) for name, grade in (("1", 0), ("2", 1))],
+    [0.1, 0.1],
+)
+
+
 def test_weights_as_lightgbm_counts_them():
     installed("lightgbm")
-    queries, weight = (
-        [Query("1", [0, 0], [0.2, 0.1], ["a", "b"], []), Query("2", [1, 0], [0.2, 0.1], ["a", "b"], [])],
-        [0.1, 0.1],
-    )
-    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@2", convention="lightgbm").mean()["nDCG@2"]
+    ours = mean_by("lightgbm", 2, *LIGHT)
     assert ours == pytest.approx(5.5, abs=1e-12)
-    assert lightgbm_mean(queries, 2, weight) == pytest.approx(ours, abs=1e-6)  # its weights are float32
-
+    assert lightgbm_mean(LIGHT[0], 2, LIGHT[1]) == pytest.approx(ours, abs=1e-6)  # its weights are float32
     queries = random_queries(8, 30)
     weight = np.random.default_rng(8).integers(1, 9, 30) / 4
-    ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention="lightgbm").mean()["nDCG@5"]
-    assert lightgbm_mean(queries, 5, weight.tolist()) == pytest.approx(ours, abs=1e-9)
-    plain = fn.evaluate(rankings_of(queries), "nDCG@5", convention="lightgbm").mean()["nDCG@5"]
-    assert lightgbm_mean(queries, 5) == pytest.approx(plain, abs=1e-9)
+    for own, theirs in ((weight, weight.tolist()), (None, None)):
+        ours = mean_by("lightgbm", 5, queries, own)
+        assert lightgbm_mean(queries, 5, theirs) == pytest.approx(ours, abs=1e-9)
+
+
+def mean_by(convention, k, queries, weight):
+    scores = fn.evaluate(rankings_of(queries, weight=weight), f"nDCG@{k}", convention=convention)
+    return scores.mean()[f"nDCG@{k}"]
 
 
 def test_weights_as_xgboost_counts_them():
@@ -138,17 +144,12 @@ def test_weights_as_xgboost_counts_them():
     queries = random_queries(9, 30)
     weight = 1 + np.random.default_rng(9).integers(0, 9, 30) / 4
     for name, minus in (("xgboost", ""), ("xgboost-", "-")):
-        ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention=name).mean()["nDCG@5"]
+        ours = mean_by(name, 5, queries, weight)
         assert xgboost_mean(queries, 5, minus, weight.tolist()) == pytest.approx(ours, abs=1e-9)
-
-    queries, weight = (
-        [Query("1", [0, 0], [0.2, 0.1], ["a", "b"], []), Query("2", [1, 0], [0.2, 0.1], ["a", "b"], [])],
-        [0.1, 0.1],
-    )
     with pytest.raises(Exception, match="Invalid output score"):
-        xgboost_mean(queries, 2, "", weight)
+        xgboost_mean(LIGHT[0], 2, "", LIGHT[1])
     with pytest.raises(fn.MeasureError, match="xgboost ends with an error here"):
-        fn.evaluate(rankings_of(queries, weight=weight), "nDCG@2", convention="xgboost").mean()
+        mean_by("xgboost", 2, *LIGHT)
 
 
 def test_weights_as_catboost_and_scikit_learn_count_them():
