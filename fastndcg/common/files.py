@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastndcg.errors import SourceError
@@ -79,7 +79,7 @@ def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
         of_text = str(place) in ("/dev/null", "/dev/full", "/dev/tty") or str(place.parent) == "/dev/pts"
         if number is not None or place.is_fifo() or (of_text and place.is_char_device()):
             return place, True
-        if place.parts[1:2] in (("dev",), ("proc",)) and place.parts[2:3] != ("shm",):
+        if _is_of_system(place):
             raise SourceError(
                 f"{path} leads to {place}, which belongs to the system. Name a file, as in scores.parquet."
             )
@@ -89,6 +89,11 @@ def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     except OSError as error:
         _refuse(path, error)
     return place, False
+
+
+def _is_of_system(place: PurePath) -> bool:
+    """Whether a path leads into /dev or /proc. On Windows those are folders like any other."""
+    return place.anchor == "/" and place.parts[1:2] in (("dev",), ("proc",)) and place.parts[2:3] != ("shm",)
 
 
 def handle_of(place: Path) -> int | None:

@@ -332,7 +332,7 @@ def runs_by_name(data: Any) -> dict[str, Any] | None:
 def _is_run(key: Any, value: Any) -> bool | None:
     """Whether a value of a dict is a run, and not the documents of a query; None if it is empty."""
     if isinstance(value, str):  # text without the looks of a path may be ids
-        is_like_path = len(value.split()) == 1 and bool(Path(value).suffix or os.sep in value)
+        is_like_path = len(value.split()) == 1 and bool(Path(value).suffix or {os.sep, "/"} & set(value))
         return is_like_path or os.path.exists(value)  # noqa: PTH110  # a text of many ids is no error
     if is_answer(value):
         return False

@@ -16,7 +16,7 @@ from fastndcg.errors import InputError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import LOOK, TREC, format_of
-from fastndcg.sources.open_file import File, path_of, read_once, report_progress
+from fastndcg.sources.open_file import File, MemoryFile, path_of, read_once, report_progress
 from fastndcg.sources.text_lines import INTENTS, read_lines
 from fastndcg.sources.trec import text_side
 from fastndcg.tables import sides
@@ -167,8 +167,18 @@ def _by_group(judged: Side, judges: pa.Array, scored: Side) -> tuple[Side, Side]
     )
 
 
+def _stdin() -> str:
+    """Standard input as a file that is read once; Windows has no /dev/stdin."""
+
+    def read() -> bytes:
+        with open(0, "rb", closefd=False) as stream:
+            return stream.read()
+
+    return MemoryFile("/dev/stdin", read)
+
+
 def _text_file(path: PathLike | Side, has_rank: bool) -> str:
-    name = read_once("/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels"))
+    name = _stdin() if path == "-" else read_once(path_of(path, "run" if has_rank else "qrels"))
     kind = format_of(name, File.of(name).start(LOOK)[0], has_rank=has_rank)
     if kind not in (TREC, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(

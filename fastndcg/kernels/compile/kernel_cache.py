@@ -143,7 +143,7 @@ def alone(key: str) -> Iterator[IO[str] | None]:
         with suppress(OSError):
             if (path := folder()) is not None:
                 make(path)
-                lock = stack.enter_context((path / f"{key}.lock").open("a"))
+                lock = stack.enter_context((path / f"{key}.lock").open("a", encoding="ascii"))
                 _lock(lock)
         yield lock
 
