@@ -92,18 +92,21 @@ Paths = Path | Sequence[Path]
 class JoinKeywords(TypedDict, total=False):
     """Keywords for the columns of judgments and of a run, see `fastndcg.read_qrels_run`."""
 
-    query: str | Sequence[str] | None
-    relevance: str | None
-    score: str | None
+    query: str | int | Sequence[str] | None
+    relevance: str | int | None
+    score: str | int | None
     keep: str | Sequence[str]
     weight: str | None
-    doc_id: str | None
+    doc_id: str | int | None
     nan: NaN
-    rank: str | None
+    rank: str | int | None
     ascending: bool
     unjudged: Unjudged
     grades: Mapping[Any, float] | float | None
     types: Mapping[str, Any] | None
+    columns: Sequence[str] | Mapping[str, Sequence[str]] | None
+    sep: str | None
+    decimal: str
     relevant_ids: str | None
     retrieved_ids: str | None
     duplicates: Duplicates

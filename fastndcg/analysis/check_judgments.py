@@ -80,7 +80,7 @@ def check_judgments(
     cutoffs, least_judged : one or several whole numbers; float
         Ranks at which to report the share of judged documents; a share below this fails.
     query, doc_id, relevance, score, rank, keep, weight
-    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
+    nan, ascending, unjudged, grades, types, columns, sep, decimal, relevant_ids, retrieved_ids, duplicates
         Columns, and how they are read, as `Rankings.from_qrels_run` takes them. NaN scores are never refused.
 
     Returns

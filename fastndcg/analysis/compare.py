@@ -118,7 +118,7 @@ def compare(
         convention. Systems without a pool that may have returned other documents are compared as they are,
         unless their results were stored.
     query, doc_id, relevance, score, rank, weight, keep
-    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
+    nan, ascending, unjudged, grades, types, columns, sep, decimal, relevant_ids, retrieved_ids, duplicates
         Columns of `qrels` and `run` and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns

@@ -102,7 +102,7 @@ def explain(
     query : id
         An id of `rankings.query_ids`.
     doc_id, relevance, score, rank, weight, keep
-    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
+    nan, ascending, unjudged, grades, types, columns, sep, decimal, relevant_ids, retrieved_ids, duplicates
         Columns of `qrels` and `run` and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns

@@ -38,7 +38,7 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     qrels : optional
         The judgments so far: a path, a table or a dict.
     query, doc_id, relevance, score, rank, weight, keep
-    nan, ascending, unjudged, grades, types, relevant_ids, retrieved_ids, duplicates
+    nan, ascending, unjudged, grades, types, columns, sep, decimal, relevant_ids, retrieved_ids, duplicates
         Columns and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns

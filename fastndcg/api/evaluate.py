@@ -145,8 +145,9 @@ def evaluate(
         results come again, because a stream turned out to be scattered or to have other types.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
     relevant_ids, retrieved_ids, nan, rank, ascending, unjudged, grades, types, duplicates
-        Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and
-        `doc_id` is not given, the column of ids is found by its usual names.
+    columns, sep, decimal
+        Only for tables and paths, as in `read_csv` and `read_qrels_run`. If a convention orders tied
+        documents by id and `doc_id` is not given, the column of ids is found by its usual names.
 
     Returns
     -------

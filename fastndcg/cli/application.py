@@ -231,7 +231,7 @@ def _fastndcg(
     """Compute exact ranking measures, such as nDCG, from Parquet, CSV, JSON Lines, Feather and TREC files."""
 
 
-_VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\.\.\.|[\w+-]+(?:\.\w+)*"""
+_VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\.\.\.|[\w+-]+(?:\.\w+)*"""
 
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
@@ -251,8 +251,8 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         (name, _, negated), value = options[found["name"]].partition("/"), found["value"] or ""
         if value in ("", "True", "False"):  # True and False are those of a flag
             return negated if value == "False" else name
-        if value.startswith("{"):  # words and their grades
-            value = re.sub("[{}\"']", "", value).replace(": ", "=").replace(", ", ",")
+        if value[0] in "{[":  # words and their grades, or names
+            value = re.sub("[][{}\"']", "", value).replace(": ", "=").replace(", ", ",")
         value = value.strip("\"'")
         return f"{name} {value}" if re.fullmatch(r"[\w.+-]+", value) else f'{name} "{value}"'
 

@@ -77,11 +77,25 @@ class Reading(Columns):
         'Types of columns of CSV and JSON Lines, such as "qid=string,score=float64".',
         metavar="COLUMN=TYPE,...",
     )
+    columns: str | None = option(
+        'Names of the fields of a file without header, such as "user,item,rating,time"; of judgments and a '
+        'run, "qrels=user,item,rating;run=user,item,score".',
+        metavar="NAME,...",
+    )
+    sep: str | None = option(r"What separates the fields of text, such as ';', '::' or '\s+' for blanks.")
+    decimal: str | None = option(
+        "What separates decimals of numbers in text.", metavar=".|,", show_default="."
+    )
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
         """The roles of columns. Ends the command if `--grades` or `--types` are not pairs."""
-        pairs = {"grades": options.read_grades(self.grades), "types": options.read_types(self.types)}
-        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | pairs)
+        read: dict[str, Any] = {
+            "grades": options.read_grades(self.grades),
+            "types": options.read_types(self.types),
+            "columns": options.read_columns(self.columns),
+            "decimal": self.decimal or ".",
+        }
+        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | read)
 
 
 @dataclass(frozen=True)
@@ -261,16 +275,17 @@ class Inputs:
         if letor is not None:
             self._files = [(None, open_letor(sources.paths, letor, roles, threads))]
         elif together and sources.paths:
-            self._files = [(None, open_paths(sources.paths, threads))]
+            self._files = [(None, open_paths(sources.paths, threads, roles))]
         else:
             names = name_runs(sources.paths)
             self._files = [
-                (name, open_paths([path], threads)) for name, path in zip(names, sources.paths, strict=True)
+                (name, open_paths([path], threads, roles))
+                for name, path in zip(names, sources.paths, strict=True)
             ]
         runs = {}
         for run in () if whole else sources.runs:  # those that are no tables are opened as they are read
             with suppress(SourceError):
-                runs[run] = open_tables([run], threads)
+                runs[run] = open_tables([run], threads, dialect=roles.dialect("score"))
         opened = [] if whole else [files for _, files in self._files if len(files.paths) == 1]
         stored = ((str(each.paths[0]), find_stored(each, roles)) for each in (*opened, *runs.values()))
         self.stored = {path: each for path, each in stored if each is not None}
@@ -379,14 +394,14 @@ def options_of(roles: Roles) -> dict[str, Any]:
     return {"--" + role.replace("_", "-"): value for role, value in given.items()}
 
 
-def open_paths(paths: list[str], threads: int | None) -> Dataset:
+def open_paths(paths: list[str], threads: int | None, roles: Roles) -> Dataset:
     """The files of the paths, of one format: each listed, and its footer, header or schema read, once."""
     from fastndcg.sources.formats import check_alike
     from fastndcg.sources.inputs import open_tables
 
     with refusing():
         check_alike(paths)
-    return open_tables([*paths], threads)
+    return open_tables([*paths], threads, dialect=roles.dialect())
 
 
 def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Dataset:

@@ -108,6 +108,15 @@ def read_types(text: str | None) -> dict[str, str] | None:
     return dict(read_pairs("--types", texts, "a column and a type", "COLUMN=TYPE")) or None
 
 
+def read_columns(text: str | None) -> list[str] | dict[str, list[str]] | None:
+    """The names of fields, or those of judgments and of a run, as `--columns` has them."""
+    if text is None or "=" not in text:
+        return None if text is None else text.split(",")
+    example = '"qrels=user,item,rating;run=user,item,score"'
+    pairs = read_pairs("--columns", text.split(";"), "qrels or run and its columns", example)
+    return {side: names.split(",") for side, names in pairs}
+
+
 def check_confidence(confidence: float) -> None:
     from fastndcg.statistics.intervals import check_confidence
 

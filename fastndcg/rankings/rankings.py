@@ -300,7 +300,9 @@ class Rankings:
         from fastndcg.tables.frames import frame_of
 
         frame = frame_of(data)
-        columns = frame.choose(Roles.of(roles, "from_arrow", OF_TEXT))
+        named = Roles.of(roles, "from_arrow", OF_TEXT)
+        frame = frame.named("data", named.dialect().columns)
+        columns = frame.choose(named)
         table = frame.table(columns.names, columns.id_columns, columns.score, columns.compared_ranks)
         with Task("Finding the rows of each query"):
             rankings = cls._of(**fields_of_table(table, columns))
@@ -333,7 +335,7 @@ class Rankings:
             rank them last.
         query, doc_id, relevance, score : str, optional
             Columns of tables. Default: the usual names.
-        keep, weight, rank, ascending, unjudged, grades
+        keep, weight, rank, ascending, unjudged, grades, columns
             As in `read_qrels_run`. Kept columns and weights come from the judgments, which must be a table.
             `grades=1` gives every judgment that grade.
         intents : bool or str

@@ -30,7 +30,7 @@ from fastndcg.sources.prefetch import Reader, decoded_ahead
 from fastndcg.sources.schemas import common_type, permissive_type
 from fastndcg.tables.arrow import fields_of_table
 from fastndcg.tables.checks import warn_if_ranks_differ
-from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
+from fastndcg.tables.roles import OF_TEXT, Columns, Roles, check_column, find_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,7 +98,7 @@ class Dataset:
         chosen = replace(self, columns=columns)
         return replace(chosen, types=dict(types or chosen.types_of(columns.names)))
 
-    def explain(self, error: ColumnError) -> ColumnError | SourceError:
+    def explain(self, error: ColumnError, role: str | None = None) -> ColumnError | SourceError:  # noqa: ARG002
         """The error for a missing column, with what the format knows of it."""
         return error
 
@@ -119,10 +119,12 @@ class Dataset:
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
         """The same files, with the columns for these roles. Raises as `find_columns`, and `SourceError`."""
         with naming(self.paths):
-            if roles.types and not self.format.in_text:
-                raise InputTypeError(
-                    f"types= is for CSV and JSON Lines; {self.format.name} says the types of its columns"
-                )
+            for name in (*OF_TEXT, "columns"):
+                if getattr(roles, name) != getattr(Roles, name) and name not in self.format.options:
+                    formats = "CSV and JSON Lines" if name == "types" else "CSV and other text"
+                    raise InputTypeError(
+                        f"{name}= is for {formats}; {self.format.name} says names and types of its columns"
+                    )
             for name in roles.types or ():
                 check_column(self.names, "types", name)
             if roles.intents is not None and not self.format.has_lists:
@@ -194,7 +196,6 @@ class FileDataset(Dataset, ABC):
     begun: list[Any]  # what `begin` returned for each file
 
     in_blocks: ClassVar[bool] = False  # whether several threads parse a file
-    after_header: ClassVar[int] = 0  # the number of the first row of a file alone, in messages
     looks: ClassVar[float] = math.inf  # bytes of rows that decide the types
 
     @classmethod
@@ -207,8 +208,8 @@ class FileDataset(Dataset, ABC):
                 begun.append(cls.begin(file))
         return cls(
             format=kind, paths=paths, threads=threads, decoders=threads if cls.in_blocks else 1,
-            first_row=cls.after_header if len(files) == 1 else 0, schema=cls.schema_of(begun[0]),
-            files=files, stamps=stamps, begun=begun,
+            first_row=getattr(begun[0], "first_row", 0) if len(files) == 1 else 0,
+            schema=cls.schema_of(begun[0]), files=files, stamps=stamps, begun=begun,
         )  # fmt: skip
 
     @staticmethod

@@ -11,6 +11,7 @@ from fastndcg.common.arrow_types import without_views
 from fastndcg.errors import ColumnError
 from fastndcg.sources.dataset import FileDataset
 from fastndcg.sources.open_file import Format
+from fastndcg.sources.schemas import joined_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,9 @@ class FeatherDataset(FileDataset):
             schema = _open(source).schema
         fields = [field.with_type(without_views(field.type)) for field in schema]
         return pa.schema(fields, metadata=schema.metadata)  # with the notation of stored results
+
+    def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: ARG002
+        return joined_type(one, other)
 
     def first_rows(self) -> tuple[pa.Table, float]:
         names = list(self.types)

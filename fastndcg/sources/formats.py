@@ -17,7 +17,7 @@ from fastndcg.sources.json_lines import JSON
 from fastndcg.sources.open_file import Format, instead
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.text_lines import QRELS, RUN, THREE_FIELDS, fields_of, first_row, is_row
-from fastndcg.tables.roles import USUAL_NAMES, fitting
+from fastndcg.tables.roles import USUAL_NAMES, Dialect, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,10 +49,13 @@ _NESTED_START = re.compile(rb'\{\s*(?:\}\s*\Z|("(?:[^"\\]|\\.)*")\s*:\s*[\[{])')
 _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
 
 
-def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Format:
+def format_of(
+    name: str, start: bytes, *, has_rank: bool | None = None, dialect: Dialect | None = None
+) -> Format:
     r"""The format of a file, from its name and its first unpacked bytes.
 
-    `has_rank` is True for a run, False for judgments, and None for a file with grades and scores.
+    `has_rank` is True for a run, False for judgments, and None for a file with grades and scores. Text whose
+    fields or separator the caller gives is CSV.
 
     >>> format_of("a.txt", b"qid,label,score\n").name, format_of("a.csv", b"PAR1").name
     ('CSV', 'Parquet')
@@ -67,6 +70,13 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     line = first_row(
         lines, *((QRELS, RUN) if has_rank is None else (RUN, THREE_FIELDS) if has_rank else (QRELS,))
     )
+    is_trec = any(len(fields_of(line, form)) == form.fields and is_row(line, form) for form in (QRELS, RUN))
+    if is_text and dialect is not None:
+        has_sep = dialect.sep is not None and dialect.sep.encode() in line and not is_trec
+        if dialect.is_named or has_sep:
+            return CSV
+    if has_rank is False and _LETOR_LINE.match(line):
+        return LETOR
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
     if named is not None:
@@ -79,7 +89,6 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
         )
     if _LETOR_LINE.match(line):
         return LETOR
-    is_trec = any(len(fields_of(line, form)) == form.fields and is_row(line, form) for form in (QRELS, RUN))
     return TREC if is_trec else CSV
 
 
@@ -107,8 +116,8 @@ class Found(NamedTuple):
         return dataset
 
 
-def find_tables(paths: list[Path], *, has_rank: bool | None = None) -> Found:
-    """List files, and tell their format by the first of them. `has_rank` is as in `format_of`.
+def find_tables(paths: list[Path], *, has_rank: bool | None = None, dialect: Dialect | None = None) -> Found:
+    """List files, and tell their format by the first of them. Options are as in `format_of`.
 
     Raises `SourceError` for files that are missing or of several formats, and if the first cannot be read.
     """
@@ -121,7 +130,9 @@ def find_tables(paths: list[Path], *, has_rank: bool | None = None) -> Found:
     if not first.is_local and format_of_name(first.path) is PARQUET:
         return Found(paths, files, PARQUET)
     start, is_packed = first.start(LOOK)
-    kind = format_of(first.path, start, has_rank=has_rank if len(files) == 1 else None)
+    kind = format_of(first.path, start, has_rank=has_rank if len(files) == 1 else None, dialect=dialect)
+    if dialect is not None and kind is CSV:
+        files = [file._replace(dialect=dialect) for file in files]
     return Found(paths, files, kind, is_packed)
 
 
@@ -149,9 +160,15 @@ def _is_nested(text: bytes) -> bool:
 def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
     """Whether a line is a header. Files named .tsv are often TREC files, which have no header."""
     form = RUN if has_rank else QRELS
-    if is_row(line, form) or (has_rank and is_row(line, THREE_FIELDS)):
+    if is_row(line, form) or (is_row(line, THREE_FIELDS) and (has_rank or not is_csv or b"\t" in line)):
         return False
-    parts = re.split(rb"[,;\t]", line)
+    parts = re.split(rb"[,;|\t]|::", line)
+    if max(len(parts), len(fields_of(line))) > 1 and len(fields_of(line)) < THREE_FIELDS.fields:
+        return True
+    names = [each.decode(errors="replace") for each in fields_of(line)]
+    has_names = all(any(fitting([name], role) for name in names) for role in ("query", "doc_id"))
+    if has_names or is_row(line.replace(b",", b"."), THREE_FIELDS):  # with a decimal comma
+        return True
     numbers = [*parts, *fields_of(line, form)[form.value : form.value + 1]]
     return is_csv or (len(parts) > 1 and not any(map(is_number, numbers)))
 

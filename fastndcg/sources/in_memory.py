@@ -25,7 +25,7 @@ _TEXT, _LIST = 20, 200  # bytes that a value is thought to take until some are s
 class GivenTable(Dataset):
     """A table that a caller gives, of which no column is converted yet."""
 
-    format: Format = Format("a table")  # noqa: RUF009 - a tuple
+    format: Format = Format("a table", options=("columns",))  # noqa: RUF009 - a tuple
     frame: Frame
     can_be_read_again: bool = True
 
@@ -49,7 +49,7 @@ class GivenTable(Dataset):
             types = {name: plain(pa.chunked_array([], self.type_of(name))).type for name in columns.names}
         return replace(self, columns=columns, types=dict(types or {}))
 
-    def explain(self, error: ColumnError) -> ColumnError:
+    def explain(self, error: ColumnError, role: str | None = None) -> ColumnError:  # noqa: ARG002
         return ColumnError(f"{error}{self.frame.hint}")
 
     def look_at_ranks(self, *_: object) -> None:

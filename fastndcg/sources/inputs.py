@@ -21,24 +21,30 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.stream_batches import FileStream
     from fastndcg.sources.streams import RankingsStream
-    from fastndcg.tables.roles import Roles
+    from fastndcg.tables.roles import Dialect, Roles
     from fastndcg.typing import Path as PathLike
 
 IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
 
 
-def open_tables(paths: list[PathLike], threads: int | None, *, named: bool = False) -> Dataset:
+def open_tables(
+    paths: list[PathLike], threads: int | None, *, named: bool = False, dialect: Dialect | None = None
+) -> Dataset:
     """Open files of one format: list them, and read the footer, header or schema of each once. Raises as
     `find_tables` and `Found.open` do.
     """
-    return find_tables(paths).open(threads, named=named)
+    return find_tables(paths, dialect=dialect).open(threads, named=named)
 
 
-def open_any(data: Any, threads: int | None = None, *, named: bool = False) -> Dataset:
+def open_any(
+    data: Any, threads: int | None = None, *, named: bool = False, dialect: Dialect | None = None
+) -> Dataset:
     """Open a path, several of them, or a table. Raises as `open_tables` and `frame_of` do."""
     if not is_path(data):
-        return GivenTable(frame=frame_of(data))
-    return open_tables(list(data) if isinstance(data, list | tuple) else [data], threads, named=named)
+        frame = frame_of(data)
+        return GivenTable(frame=frame if dialect is None else frame.named("data", dialect.columns))
+    paths = list(data) if isinstance(data, list | tuple) else [data]
+    return open_tables(paths, threads, named=named, dialect=dialect)
 
 
 def rankings_or_stream(
@@ -49,7 +55,7 @@ def rankings_or_stream(
     """
     if isinstance(data, Mapping):
         _refuse_several(data)
-    chosen = open_any(data, threads).choose(roles, with_doc_id=with_doc_id)
+    chosen = open_any(data, threads, dialect=roles.dialect()).choose(roles, with_doc_id=with_doc_id)
     return scan_if_large(chosen, threads, IN_MEMORY) or chosen.read()
 
 

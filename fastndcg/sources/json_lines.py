@@ -63,7 +63,7 @@ JSON: Format = Format(
     (".jsonl", ".ndjson", ".json"),
     rb"(?:\xef\xbb\xbf)?\s*\[?\s*\{",
     open=lambda paths, files, threads: JsonDataset.open(JSON, paths, [*map(_with_lines, files)], threads),
-    in_text=True,
+    options=("types",),
     unpacks=True,
 )
 

@@ -9,7 +9,7 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import FastndcgError, InputTypeError, SourceError
+from fastndcg.tables.roles import Dialect
 from fastndcg.tables.values import first_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _NONE = b"(?!)"  # matches nothing
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 # of texts that are no UTF-8; the first that fits counts
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_START = 64  # bytes that tell how a file is packed and encoded
 _SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -52,9 +54,14 @@ class Format(NamedTuple):
     begins: bytes = _NONE  # a regular expression: what only files of this format begin with
     # how files, given as paths, are opened by so many threads: as a `Dataset`, or it raises `SourceError`
     open: Callable[[list[PathLike], list[File], int], Any] = instead()
-    in_text: bool = False  # numbers, ids and missing values are told apart by what is written
+    options: tuple[str, ...] = ()  # arguments that only this format and few others take
     has_lists: bool = True
     unpacks: bool = False  # its reader unpacks files as it reads
+
+    @property
+    def in_text(self) -> bool:
+        """Whether numbers, ids and missing values are told apart by what is written."""
+        return "types" in self.options
 
     @property
     def expected(self) -> str:
@@ -80,6 +87,7 @@ class File(NamedTuple):
 
     path: str
     filesystem: Any = None  # None: of this machine
+    dialect: Dialect = Dialect()
 
     @classmethod
     def of(cls, path: str) -> File:
@@ -109,14 +117,21 @@ class File(NamedTuple):
     def unpack(self) -> tuple[pa.NativeFile, pa.NativeFile | None]:
         """A stream of the unpacked bytes, text in UTF-8; and the file, if its own bytes are others."""
         file = stream = self.open()
-        start = file.read(4)
+        start = file.read(_START)
         file.seek(0)
         if (codec := _first_of(_PACKED, start)) is not None:
             with pa.CompressedInputStream(self.open(), codec) as begun:
-                start = begun.read(4)
+                start = begun.read(_START)
             stream = pa.CompressedInputStream(file, codec)
         if (encoding := _first_of(_MARKS, start)) is not None:
             stream = pa.transcoding_input_stream(stream, encoding, "utf-8")
+        elif (
+            encoding := next(filter(partial(_is_text, start), ("utf-16-le", "utf-16-be")), None)
+        ) is not None:
+            raise SourceError(
+                f"{self.path} is in UTF-16 without a byte order mark; expected UTF-8, or a mark. Convert it, "
+                f"as in iconv -f {encoding} -t utf-8 FILE"
+            )
         return stream, None if stream is file else file
 
     def open_unpacking(self) -> pa.NativeFile:
@@ -175,6 +190,20 @@ class File(NamedTuple):
                 f"{self.path} was replaced or written to while it was read; "
                 "read it again once it is complete, and write a new version under another name."
             )
+
+
+def _is_text(start: bytes, encoding: str) -> bool:
+    """Whether bytes are text with ASCII in this encoding, of two bytes for each sign."""
+    if b"\0" not in start or start.startswith((b"PAR1", b"ARROW1")):
+        return False
+    try:
+        text = start[: len(start) & ~1].decode(encoding)
+    except UnicodeDecodeError:  # also of a pair that the end cuts
+        return False
+    return (
+        all(sign.isprintable() or sign in "\t\r\n" for sign in text)
+        and min(text, default="\u0100") < "\u0080"
+    )
 
 
 def _first_of(known: Mapping[bytes, str], start: bytes) -> str | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.dataset import Dataset
     from fastndcg.sources.open_file import Format
+    from fastndcg.tables.roles import Dialect
     from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords, Table
 
@@ -68,7 +69,14 @@ grades : mapping, optional
 types : mapping, optional
     For CSV and JSON Lines: the types of columns whose first megabyte is of another type than the rest, such
     as `{"qid": "string", "score": "float64"}`. A later value that does not fit is an error that shows it.
-    Other formats say the types of their columns.""",
+    Other formats say the types of their columns.
+columns : sequence of str, optional
+    Names of the columns of a text file without header, or of a table whose columns are only numbered, such as
+    `["user", "item", "rating", "time"]`. Instead, numbers in `query=0`, `relevance=2` and so on may say the
+    place of each column, from 0.
+sep, decimal : str, optional
+    What separates the fields of a text file, such as "|", "::", or "\\s+" for blanks; by default, it is
+    found in the first line. And what separates decimals: "." or ",".""",
     "threads": """\
 threads : int, optional
     Number of threads that read and decode; default: all that pyarrow has, of a stream up to four, the
@@ -110,14 +118,29 @@ def _documented(function: Function) -> Function:
     return with_roles(function)
 
 
-def open_path(kind: Format, path: PathLike | Iterable[PathLike], threads: int | None) -> Dataset:
+def open_path(
+    kind: Format,
+    path: PathLike | Iterable[PathLike],
+    threads: int | None,
+    dialect: Dialect | None = None,
+) -> Dataset:
     """The files of a path, of one format: listed once, and the footer or header of each read once."""
     # here: pyarrow's file systems bring ssl, a third of the import
     from fastndcg.sources.paths import as_list, find_files
 
     paths, workers = as_list(path), check_threads(threads) or int(pa.cpu_count())
-    dataset: Dataset = kind.open(paths, find_files(paths, kind), workers)
+    files = find_files(paths, kind)
+    files = files if dialect is None else [file._replace(dialect=dialect) for file in files]
+    dataset: Dataset = kind.open(paths, files, workers)
     return dataset
+
+
+def _chosen(
+    kind: Format, path: PathLike | Iterable[PathLike], threads: int | None, function: str, keywords: Any
+) -> Dataset:
+    """The files of a path, with the columns that the keywords of a function choose."""
+    roles = Roles.of(keywords, function)
+    return open_path(kind, path, threads, roles.dialect()).choose(roles)
 
 
 @_documented
@@ -158,7 +181,7 @@ def read_parquet(
     >>> rankings.queries["qid"].to_pylist(), rankings.offsets
     (['a', 'b'], array([0, 2, 3]))
     """
-    return open_path(PARQUET, path, threads).choose(Roles.of(roles, "read_parquet")).read(progress)
+    return _chosen(PARQUET, path, threads, "read_parquet", roles).read(progress)
 
 
 @_documented
@@ -209,7 +232,7 @@ def scan_parquet(
     (['a', 'b'], array([1., 0.]))
     """
     workers = threads_ahead(threads)
-    dataset = open_path(PARQUET, path, workers).choose(Roles.of(roles, "scan_parquet"))
+    dataset = _chosen(PARQUET, path, workers, "scan_parquet", roles)
     return ParquetStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 
@@ -219,10 +242,12 @@ def read_csv(
 ) -> Rankings:
     r"""Read rankings from CSV or tab-separated files with a row for each document.
 
-    The first line of each file has the names of columns. Fields are separated by commas, tabs or semicolons,
-    and may be quoted; an empty field is null. The first megabyte of rows decides the types of columns. Ids
-    and kept columns are integers if every value there is written like one, without leading zeros; otherwise
-    they are text, so that 007 stays 007.
+    The first line of each file has the names of columns, after comments, which begin with #, unless `columns`
+    has them, or numbers give the places of columns. Fields are separated by commas, tabs, semicolons, `|`,
+    `::` or blanks, and may be quoted; an empty field and `\N` are null, and so are NA, None and NULL in
+    columns of numbers. Text is UTF-8, or UTF-16 with a byte order mark. The first megabyte of rows decides
+    the types of columns. Ids and kept columns are integers if every value there is written like one, without
+    leading zeros; otherwise they are text, so that 007 stays 007.
 
     {path}
     {roles}
@@ -249,7 +274,7 @@ def read_csv(
     >>> rankings.queries["qid"].to_pylist(), rankings.offsets
     (['007', '7'], array([0, 2, 3]))
     """
-    return open_path(CSV, path, threads).choose(Roles.of(roles, "read_csv")).read()
+    return _chosen(CSV, path, threads, "read_csv", roles).read()
 
 
 @_documented
@@ -296,7 +321,7 @@ def scan_csv(
     (['a', 'b'], array([1., 0.]))
     """
     workers = threads_ahead(threads)
-    dataset = open_path(CSV, path, workers).choose(Roles.of(roles, "scan_csv"))
+    dataset = _chosen(CSV, path, workers, "scan_csv", roles)
     return CsvStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 

@@ -54,6 +54,11 @@ QRELS = Form("a line of a TREC qrels file: query iteration doc grade", 4, 2, 3)
 INTENTS = QRELS._replace(intents=(1,))
 RUN = Form("a line of a TREC run: query Q0 doc rank score tag", 6, 2, 4, is_open=True)
 THREE_FIELDS = Form("a line of an MS MARCO run: query doc rank; or of query doc score", 3, 1, 2)
+JUDGED = THREE_FIELDS._replace(wanted="a line of judgments: query doc grade, or query iteration doc grade")
+LISTED = QRELS._replace(wanted="a line of a judgment list: grade qid:query # doc")
+_LISTED_LINE = re.compile(
+    rb"(?m)^[ \t]*(\S+)[ \t]+qid:(\S+)[^#\n]*#[ \t]*(?:docid[ \t]*=[ \t]*)?(\S+)[^\n]*$"
+)
 LETOR_LINE = "label qid:query feature:value ..."
 # bytes of a block, which stays in the second-level cache with what is made of it, and of the longest line
 _BLOCK, _LONGEST = 1 << 20, 1 << 29
@@ -97,14 +102,14 @@ def read_lines(
     path: PathLike,
     form: Form | None,
     *,
-    or_three: bool = False,
+    or_three: Form | None = None,
     threads: int | None = None,
     size: int = _BLOCK,
     longest: int = _LONGEST,
 ) -> Lines:
     """Columns of all lines of a plain, gzip, bzip2 or Zstandard file; `form` is None for LETOR.
 
-    `or_three`: where the first line has three fields, the last a number, all are read so. Warns of query ids
+    `or_three` is the form of all if the first line has three fields, the last a number. Warns of query ids
     that begin with #, which may have been meant as comments.
 
     Raises `SourceError` for a file that cannot be read, or a malformed line, with its number and text.
@@ -119,12 +124,14 @@ def read_lines(
                 yield parsed(block)
                 continue
             first = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
-            if or_three and form is not None:
-                line = first_row(BytesIO(first), form, THREE_FIELDS)
-                form = THREE_FIELDS if is_row(line, THREE_FIELDS) else form
+            if or_three is not None and form is not None:
+                line = first_row(BytesIO(first), form, or_three)
+                form = or_three if is_row(line, or_three) else form
             yield parsed(first)
 
     def parsed(block: bytes) -> Generator[tuple[Block, bytes], None, None]:
+        if form is LISTED:
+            block = _LISTED_LINE.sub(rb"\2\t0\t\3\t\1", block)
         yield _of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block), block
 
     blocks, lines, last = list[Block](), 0, b""
@@ -141,6 +148,12 @@ def read_lines(
     except (MalformedError, OverflowError) as error:
         wanted = LETOR_LINE if form is None else form.wanted
         if isinstance(error, MalformedError):
+            if or_three is not None and (not lines or form is or_three):
+                value = "relevance" if or_three is JUDGED else "score"
+                wanted += (
+                    "; or pass the name of each field to evaluate or read_qrels_run, as in "
+                    f'columns=["query_id", "doc_id", "{value}"]'
+                )
             raise error.of_file(path, lines + error.line + 1, wanted) from None
         raise SourceError(
             f"{path} has a line of more than {error} bytes; is it a text file? Expected {wanted}"

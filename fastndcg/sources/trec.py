@@ -37,9 +37,19 @@ from fastndcg.errors import (
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.dataset import TextTypes
-from fastndcg.sources.formats import NESTED, TREC, find_tables
+from fastndcg.sources.formats import LETOR, NESTED, TREC, find_tables
 from fastndcg.sources.open_file import path_of, read_each_once, read_once, report_progress, unpacked
-from fastndcg.sources.text_lines import INTENTS, QRELS, RUN, THREE_FIELDS, Lines, read_lines
+from fastndcg.sources.text_lines import (
+    INTENTS,
+    JUDGED,
+    LISTED,
+    QRELS,
+    RUN,
+    THREE_FIELDS,
+    Form,
+    Lines,
+    read_lines,
+)
 from fastndcg.tables.joins import check_options
 from fastndcg.tables.locations import Blame
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
@@ -192,10 +202,11 @@ def read_qrels_run(
     keep, weight : str, optional
         Columns of the judgments with one value for each query. `keep` is carried to the results, `weight` is
         the weight in means.
-    rank, ascending, unjudged, grades, types
-        As in `read_parquet`, and `types` as in `read_csv`. `rank` and `ascending` are for the run, `unjudged`
-        and `grades` for the judgments. `grades` may also be a number: the grade of every judgment, where
-        these have none.
+    rank, ascending, unjudged, grades, types, columns, sep, decimal
+        As in `read_csv`. `columns` with grades and without scores are those of the judgments alone; a dict
+        has the names of both, as in {"qrels": [...], "run": [...]}. `rank` and `ascending` are for the run,
+        `unjudged` and `grades` for the judgments. `grades` may also be a number: the grade of every judgment,
+        where these have none.
     intents : bool or str
         True: each judgment is for one intent. A TREC file has it in the second field, a table in a column
         with a usual name (intent, subtopic, iteration). A string names the column.
@@ -371,9 +382,10 @@ def file_side(
 ) -> tuple[Side, dict[str, str] | None]:
     """A side, and the columns that were taken of it; None of a TREC file, which has none."""
     name = read_once(path_of(path, "qrels" if role == "relevance" else "run"))
-    found_files = find_tables([name], has_rank=role == "score")
-    if found_files.format is TREC:
-        return text_side(name, role, threads, roles, intents=intents), None
+    found_files = find_tables([name], has_rank=role == "score", dialect=roles.dialect(role))
+    if found_files.format in (TREC, LETOR):
+        form = LISTED if found_files.format is LETOR else None
+        return text_side(name, role, threads, roles, intents=intents, form=form), None
     if found_files.format is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
         queries = queries_of_json(name, text_of_file(name), roles.duplicates)
@@ -385,7 +397,7 @@ def file_side(
     try:
         found = find_columns(opened.first, opened.names, role, roles, opened.type_of, intents=intents)
     except ColumnError as error:
-        raise opened.explain(error) from None
+        raise opened.explain(error, role) from None
     opened.look_at_ranks([found.query], found.value or "", found.compared_ranks)
     has_words = roles.grades is not None and role == "relevance"
     numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
@@ -400,15 +412,24 @@ def file_side(
 
 
 def text_side(
-    path: PathLike, role: Role, threads: int | None, roles: Roles | None = None, *, intents: bool = False
+    path: PathLike,
+    role: Role,
+    threads: int | None,
+    roles: Roles | None = None,
+    *,
+    intents: bool = False,
+    form: Form | None = None,
 ) -> Side:
-    """Judgments or a run of a TREC file, or, with `roles`, a run of three fields, of ranks or of scores."""
-    form = RUN if role == "score" else INTENTS if intents else QRELS
+    """Judgments or a run of a TREC file, or, with `roles`, of three fields, a run of ranks or of scores."""
+    form = form or (RUN if role == "score" else INTENTS if intents else QRELS)
+    or_three = (
+        None if roles is None or form in (INTENTS, LISTED) else JUDGED if form is QRELS else THREE_FIELDS
+    )
     name = path_of(path, "run" if role == "score" else "qrels")
     if roles is not None:
         of = "a run" if role == "score" else "a qrels file"
         refuse_columns(name, role, roles, f"{of} whose fields have no names")
-    lines = read_lines(name, form, or_three=roles is not None and role == "score", threads=threads)
+    lines = read_lines(name, form, or_three=or_three, threads=threads)
     values = lines.values
     if not len(values):
         what = "documents" if role == "score" else "judgments"
@@ -424,8 +445,8 @@ def text_side(
         raise SourceError(
             f"{place(0)}: the grade is {values[0]:.0f}, and all grades of the file are times. In a line of "
             "TREC judgments, query iteration doc grade, the second field is no document, and the grade is a "
-            "small whole number. For ratings, write a first line of names, user_id item_id rating timestamp, "
-            "and tabs between, there and in all lines."
+            "small whole number. For ratings, name the fields for evaluate or read_qrels_run, as in "
+            'columns=["user_id", "item_id", "rating", "time"].'
         )
     tag = "".join(lines.last[5:6]) if role == "score" else ""
     values = values if role == "score" else whole(values)
@@ -463,8 +484,8 @@ def _are_ranks(name: str, lines: Lines) -> bool:
         raise SourceError(
             f"{name} has three fields, query doc and a whole number, which could be a rank, 1 the best, or a "
             f"score, the highest the best: {how}. If it is a rank, pass ascending=True. If it is a score, "
-            "write a first line of names, query_id doc_id score, and tabs between, there and in all lines; "
-            "or the six fields query Q0 doc rank score tag."
+            'pass columns=["query_id", "doc_id", "score"] to evaluate or read_qrels_run, or write the six '
+            "fields query Q0 doc rank score tag."
         )
     return are_places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,10 +17,11 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import column_of, is_list, is_number
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of, warn
 from fastndcg.tables.checks import warn_if_ranks_differ
-from fastndcg.tables.roles import Columns, Roles, find_columns
+from fastndcg.tables.roles import Columns, Roles, find_columns, in_words
 from fastndcg.tables.values import first_line
 
 _ROWS = 1 << 18  # of a batch that DuckDB makes
+COUNTING = re.compile(r"(column_?|f)?\d+")  # names that pandas, Polars, DuckDB and pyarrow give columns
 _READ = WeakSet[Any]()  # readers of which rows were read; they look as if they were empty
 
 
@@ -46,6 +48,23 @@ class Frame:
         table = pa.concat_tables(self.open([*names, str(ranks)]))
         warn_if_ranks_differ(table, ids, score, str(ranks))
         return table
+
+    def named(self, label: str, columns: Sequence[str] | None) -> Frame:
+        """The same table with other names, where its own only count columns. Raises `ColumnError`."""
+        if columns is None:
+            return self
+        if len(columns) != len(self.names) or not all(map(COUNTING.fullmatch, self.names)):
+            raise ColumnError(
+                f"{label} has {count_of(len(self.names), 'column')}, {in_words(self.names)}, and columns= "
+                f"names {len(columns)}; expected a name for each column of a table without names. In one "
+                "with names, choose columns by query=, relevance= and so on"
+            )
+        own = dict(zip(columns, self.names, strict=True))
+
+        def opened(names: list[str]) -> Iterable[pa.Table]:
+            return (table.rename_columns(names) for table in self.open([own[name] for name in names]))
+
+        return replace(self, names=list(columns), type_of=lambda name: self.type_of(own[name]), open=opened)
 
     def choose(self, roles: Roles) -> Columns:
         """The columns for these roles. Raises as `find_columns` does."""
@@ -81,7 +100,8 @@ def frame_of(data: Any) -> Frame:
         # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
         index = [name for name in data.index.names if name is not None]
         hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
-        return _of_columns(list(data.columns), lambda name: _of_pandas(data[name]), hint)
+        named = {str(name): name for name in data.columns}  # which pandas numbers where a file names none
+        return _of_columns(list(map(str, data.columns)), lambda name: _of_pandas(data[named[name]]), hint)
     if isinstance(data, Mapping) or (isinstance(data, np.ndarray) and data.dtype.names):
         return _of_columns(list(data if isinstance(data, Mapping) else data.dtype.names), data.__getitem__)
     if dataset is not None and isinstance(data, dataset.Dataset):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 from fastndcg.common.lazy import pa
 from fastndcg.errors import (
@@ -50,10 +50,41 @@ USUAL_NAMES, OTHER_NAMES = (
 )
 
 _SHOWN = 12  # names that a message lists; a feature table has hundreds
-_OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types", "duplicates")  # how columns are read
+_OPTIONS = (
+    "nan",
+    "rank",
+    "ascending",
+    "unjudged",
+    "grades",
+    "types",
+    "columns",
+    "sep",
+    "decimal",
+    "duplicates",
+)
 # columns that are read only where named
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
 _ID_LISTS = "relevant_ids", "retrieved_ids"
+
+
+class Place(str):
+    """The name of a column that is a number, or its place in a file without header, from 0."""
+
+    __slots__ = ()
+
+
+class Dialect(NamedTuple):
+    """How a text file writes a table, as far as the caller says it."""
+
+    columns: tuple[str, ...] | None = None  # names of the fields of a file without header
+    sep: str | None = None
+    decimal: str = "."
+    has_places: bool = False  # columns are given by their places, so there is no header
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the file has no header."""
+        return self.has_places or self.columns is not None
 
 
 @dataclass(frozen=True)
@@ -76,6 +107,9 @@ class Roles:
     unjudged: Unjudged = "refuse"
     grades: Mapping[Any, float] | float | None = None
     types: Mapping[str, Any] | None = None
+    columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None
+    sep: str | None = None
+    decimal: str = "."
     relevant_ids: str | None = None
     retrieved_ids: str | None = None
     duplicates: Duplicates = "refuse"
@@ -84,6 +118,9 @@ class Roles:
     propensity: str | None = None
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            if isinstance(value := getattr(self, each.name), Integral) and each.name in _NAMED:
+                object.__setattr__(self, each.name, _place(each.name, value))
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
         check_choice("unjudged", self.unjudged, get_args(Unjudged))
         check_choice("nan", self.nan, get_args(NaN))
@@ -92,6 +129,7 @@ class Roles:
             _check_grades(self.grades)
         if self.types is not None:
             _check_types(self.types)
+        _check_dialect(self.columns, self.sep, self.decimal)
 
     @property
     def one_grade(self) -> float | None:
@@ -105,6 +143,33 @@ class Roles:
             name: pa.type_for_alias(kind) if isinstance(kind, str) else kind
             for name, kind in (self.types or {}).items()
         }
+
+    def dialect(self, role: Literal["relevance", "score"] | None = None) -> Dialect:
+        """How the caller says that a file of text writes its table; the judgments or the run, with `role`.
+
+        A list of `columns` that has grades and no scores is of the judgments alone.
+        """
+        columns = self.columns
+        if isinstance(columns, Mapping):
+            columns = columns.get({"relevance": "qrels", "score": "run"}.get(role or "", ""))
+        names = None if columns is None else tuple(map(str, columns))
+        order = self.score or self.rank
+        if names is not None and role == "score" and not isinstance(self.columns, Mapping):
+            has_grades = self.relevance in names or fitting(names, "relevance")
+            has_order = order in names or fitting(names, "score") or fitting(names, "rank")
+            names = None if has_grades and not has_order else names
+        is_scored = isinstance(order, Place)
+        is_placed = any(isinstance(each, Place) for each in (self.query, self.doc_id, self.relevance))
+        if role == "score":
+            is_placed = is_scored
+        elif role == "relevance":
+            is_placed = isinstance(self.relevance, Place) or (is_placed and not is_scored)
+        return Dialect(
+            names,
+            "\t" if self.sep == "\\t" else self.sep,
+            self.decimal,
+            is_placed or (role is None and is_scored),
+        )
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
@@ -228,12 +293,37 @@ def _check_types(types: object) -> None:
             ) from None
 
 
+_NAMED = ("query", "relevance", "score", "doc_id", "rank", "weight", *_ID_LISTS)
+
+
+def _place(argument: str, value: Any) -> Place:
+    if isinstance(value, bool) or value < 0:
+        raise InputTypeError(
+            f"{argument}={value!r} is a {type(value).__name__}; expected the name of a column, or its place "
+            "in a file without header, from 0"
+        )
+    return Place(int(value))
+
+
+def _check_dialect(columns: object, sep: object, decimal: object) -> None:
+    for key, names in columns.items() if isinstance(columns, Mapping) else [("qrels", columns)]:
+        if key not in ("qrels", "run") or isinstance(names, str) or not isinstance(names, Iterable | None):
+            raise InputTypeError(
+                f"columns is {columns!r}; expected the name of each field of a file without header, as in "
+                'columns=["query_id", "doc_id", "relevance"], or those of both files, as in '
+                'columns={"qrels": [...], "run": [...]}'
+            )
+    if sep is not None and (not isinstance(sep, str) or not sep or set(sep) & set('\r\n"')):
+        raise InputTypeError(f'sep is {sep!r}; expected what stands between two fields, as in sep="|"')
+    check_choice("decimal", decimal, (".", ","))
+
+
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 # roles that judgments and a run have no columns for
 OF_ONE_TABLE = ("is_judged", "intents", "propensity")
-OF_TEXT = ("types",)  # options of files of text
+OF_TEXT = ("types", "sep", "decimal")  # options of files of text
 
 
 def with_roles(

@@ -34,9 +34,10 @@ from fastndcg.common.arrow_types import (
 )
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.tables.arrow import check_one_row, falling_ranks, ids_in_text, kept_by_query, split_lists
-from fastndcg.tables.frames import frame_of, is_table
+from fastndcg.tables.frames import COUNTING, frame_of, is_table
 from fastndcg.tables.locations import BY_ROW, Blame
 from fastndcg.tables.roles import (
+    USUAL_NAMES,
     Roles,
     check_column,
     find_column,
@@ -59,6 +60,10 @@ _LISTED: dict[Role, Literal["relevant_ids", "retrieved_ids"]] = {
 }
 _PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # fields of structs without names of their own
 _WORD = {"relevance": "grade", "score": "score"}
+
+
+def _is_plain(row: Any) -> bool:
+    return type(row) in (tuple, list, np.ndarray)
 
 
 def _has_names(row: Any) -> bool:
@@ -122,11 +127,16 @@ def columns_of(
         )
     if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # ranx's Qrels and Run
+    columns = roles.dialect(role).columns
     if isinstance(data, Mapping) and not has_columns(data):
         refuse_columns(name, role, roles, "a dict")
         return columns_of_queries(name, data.items(), role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
         rows = [row._asdict() if _has_names(row) else row for row in data]
+        if columns is not None and rows and all(_is_plain(row) and len(row) == len(columns) for row in rows):
+            return columns_of(
+                name, dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), role, roles
+            )
         if not rows or not all(isinstance(row, Mapping) for row in rows):
             refuse_columns(name, role, roles, "no table")
             return _of_tuples(name, rows, role, roles, intents=intents)
@@ -140,6 +150,7 @@ def columns_of(
             f"{name} is a {type(data).__name__}; expected a dict of dicts or of lists, a DataFrame, an Arrow "
             f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
         ) from None
+    frame = frame.named(name, columns) if all(map(COUNTING.fullmatch, frame.names)) else frame
     found = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
     return frame.table(found.names, [found.query], found.value or "", found.compared_ranks), found
 
@@ -147,9 +158,15 @@ def columns_of(
 def has_columns(data: Mapping[Any, Any]) -> bool:
     """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
     names = list(data) if len(data) <= _MOST_COLUMNS else []
-    has_ids = any(fitting(names, role) for role in ("doc_id", *_LISTED.values()))
-    is_mapping = any(isinstance(column, Mapping) for column in data.values())
-    return bool(fitting(names, "query")) and has_ids and not is_mapping
+    if not fitting(names, "query") or any(isinstance(column, Mapping) for column in data.values()):
+        return False
+    # of other names, such as "hits", where an element is the list of a query
+    nested = (column[0] for column in data.values() if isinstance(column, list) and column)
+    has_lists = any(normalised(str(name)) in map(normalised, USUAL_NAMES["query"]) for name in names) and any(
+        isinstance(first, list | tuple) and first and isinstance(first[0], Mapping | list | tuple)
+        for first in nested
+    )
+    return has_lists or any(fitting(names, role) for role in ("doc_id", *_LISTED.values()))
 
 
 def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
@@ -308,11 +325,15 @@ def _of_tuples(
     name: str, rows: list[Any], role: Role, roles: Roles, *, intents: bool
 ) -> tuple[pa.Table, Found]:
     fields = ("query_id", "doc_id", role, *(["iteration"] if intents else []))
-    is_plain = bool(rows) and all(type(row) in (tuple, list) for row in rows)
+    is_plain = bool(rows) and all(map(_is_plain, rows))
+    if is_plain and role == "relevance" and roles.one_grade is not None and {len(row) for row in rows} == {2}:
+        rows = [(*row, roles.one_grade) for row in rows]
     if is_plain and (intents or any(len(row) != 3 for row in rows)):
         sizes = ", ".join(map(str, sorted({len(row) for row in rows})[:3]))
+        step = ", or grades=1, the grade of all" if role == "relevance" and sizes == "2" else ""
         raise InputTypeError(
-            f"{name} has tuples of {sizes} values; expected (query, document, {_WORD[role]}), or a table"
+            f"{name} has tuples of {sizes} values; expected (query, document, {_WORD[role]}), or a name for "
+            f'each value, as in columns=["query_id", "doc_id", "{role}"]{step}'
         )
     try:
         columns = (

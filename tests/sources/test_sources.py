@@ -869,9 +869,9 @@ def test_columns_that_are_missing_or_ambiguous(names, given, message):
 
 
 def test_a_name_is_a_string():
-    with pytest.raises(
-        InputTypeError, match=r"query=0 is a int; expected the name of a column or a sequence"
-    ):
+    with pytest.raises(InputTypeError, match=r"query=0.5 is a float; expected the name of a column"):
+        find_columns(["qid", "label", "score"], Roles(query=0.5))
+    with pytest.raises(ColumnError, match='there is no column "0" for query='):
         find_columns(["qid", "label", "score"], Roles(query=0))
 
 
@@ -1049,7 +1049,7 @@ def test_roles_are_keywords_of_every_reader(name, file):
     roles = [field.name for field in dataclasses.fields(Roles)]
     assert roles == list(typing.RoleKeywords.__annotations__)
     if name == "from_arrow":  # a table says the types of its columns
-        roles.remove("types")
+        roles = [role for role in roles if role not in ("types", "sep", "decimal")]
     shown = inspect.signature(reader).parameters
     assert [role for role in shown if role in roles] == roles
     assert all(shown[role].kind is inspect.Parameter.KEYWORD_ONLY for role in roles)
