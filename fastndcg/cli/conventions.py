@@ -14,7 +14,13 @@ from fastndcg.cli.inputs import Columns, Inputs, find_sources
 from fastndcg.cli.output import Format, refuse, write, write_data
 from fastndcg.common.exports import without_nan
 from fastndcg.common.table import Table, fit, terminal_width, wrapped
-from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
+from fastndcg.convention.differences import (
+    ConventionTable,
+    compare_conventions,
+    describe,
+    explain_conventions,
+    number_text,
+)
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import about, count_of, suggest
 from fastndcg.measures import Measure
@@ -113,56 +119,35 @@ def find_convention(option: str, name: str, measures: Iterable[Measure] = ()) ->
 
 
 def _write_conventions(measure: str, names: list[str] | None, format: Format) -> None:
-    table = describe(measure)
+    table = describe(measure).to_arrow()
     if names is not None:
         table = table.filter(pa.array([name in names for name in table["name"].to_pylist()]))
     for name in () if format is Format.json else ("caveats", "measures"):  # the others have a line for each
         joined = pa.array(["; ".join(each) for each in table[name].to_pylist()])
         table = table.drop_columns(name).append_column(name, joined)
-    if format in (Format.json, Format.csv):
-        _write_table(table, format)
+    if _write_table(ConventionTable(table), format):
         return
-    shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
-    _write_table(table.select(shown), format)
     refused = known_conventions.refused if measure == "nDCG" else {}
     notes = [f"{name} cannot be reproduced: {why}" for name, why in refused.items()]
-    rest = [name for name in table.column_names if name not in shown]
-    notes.append(f"Not in this table: {', '.join(rest)}; --format csv has them.")
+    notes.append(
+        "--format csv has more: scores, rounding, unjudged, tolerance, tool, source, caveats, measures."
+    )
     others = {each for rule in known_conventions.values() for each in rule.names_of_measures} - {measure}
     notes.append(f"-m lists the tools that have another measure: {', '.join(sorted(others))}.")
     write("\n".join(["", *(wrapped(line, terminal_width()) for line in notes), ""]))
 
 
-def _write_table(table: pa.Table | Table, format: Format) -> None:
-    """Write a line for each row; text has no columns that say nothing, and reasons stand below it."""
+def _write_table(table: Table, format: Format) -> bool:
+    """Write a table; whether it was written as data and not as text."""
     rows = without_nan(table.to_pylist())
     if write_data(format, rows, rows):
-        return
-    kept = [name for name in table.column_names if any(row[name] not in (None, 0.0, "") for row in rows)]
-    names = sorted(
-        set(kept) - {"refused"}, key=lambda name: (name == "equals", kept.index(name))
-    )  # it is long
-    shown = [row for row in rows if not row.get("refused") or "matches" not in row]
-    texts = [[_cell(row[name]) for name in names] for row in shown]
-    left = {name for name in names if not any(isinstance(row[name], float) for row in rows)}
-    refused: dict[str, list[str]] = {}
-    for row in rows:
-        if row.get("refused"):
-            tool = row[table.column_names[0]]
-            refused.setdefault(row["refused"].removeprefix(tool).strip(), []).append(tool)
-    width = terminal_width()
-    reasons = [wrapped(f"{', '.join(tools)}: {reason}", width) for reason, tools in refused.items()]
-    table_text = fit([names, *texts], 1, (), width, "--format csv", left)
-    parts = [table_text, *([""] if reasons else []), *reasons]
-    write("\n".join(parts) + "\n")
-
-
-def _cell(value: object) -> str:
-    """A value in a table whose numbers are compared column by column: 6 decimals, and none of nothing."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, float):
-        return "" if value is None else str(value)
-    if value == 0:
-        return "0"
-    return f"{value:.0e}" if abs(value) < 5e-7 else f"{value:.6f}"
+        return True
+    if isinstance(table, ConventionTable):
+        write(table.text(terminal_width()) + "\n")
+    else:  # steps
+        texts = [
+            [value if isinstance(value, str) else number_text(value) for value in row.values()]
+            for row in rows
+        ]
+        write(fit([table.column_names, *texts], 3, (), terminal_width(), "--format csv") + "\n")
+    return False

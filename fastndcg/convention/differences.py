@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from fastndcg.common.table import Table
+from fastndcg.common.markup import Texts, html_table, html_text
+from fastndcg.common.table import Table, fit, wrapped
 from fastndcg.common.threads import check_threads
 from fastndcg.convention.evaluation import (
     MeanSums,
@@ -28,6 +29,85 @@ if TYPE_CHECKING:
 
 _PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
 _RECALL = "rounding of recall"
+
+
+class ConventionTable(Table):
+    """A table of conventions that prints a row for those with equal numbers, and reasons below it."""
+
+    def texts(self) -> Texts:
+        """The rows as texts, the header first: names of equal conventions are one text, the last column."""
+        rows: dict[tuple[str, ...], list[str]] = {}
+        for row in self._arrow.to_pylist():
+            name, *_ = row.values()
+            if not row.get("refused"):
+                names = [name, *filter(None, [row.get("equals")])]
+                rows.setdefault(tuple(self._cells(row).values()), []).extend(names)
+        header = [*self._cells(dict.fromkeys(self._arrow.column_names)), "conventions"]
+        return [header, *([*cells, ", ".join(names)] for cells, names in rows.items())]
+
+    def _cells(self, row: dict[str, Any]) -> dict[str, str]:
+        """The cells of a row but its names."""
+        if "measure" in row:
+            return {name: str(row[name]) for name in ("measure", "ties", "missing", "weights")}
+        if "matches" in row:
+            cells = {"matches": "yes" if row["matches"] else "no"}
+            cells |= {name: number_text(row[name]) for name in ("value", "largest")}
+            return cells | {"differing": str(row["differing"])}
+        effects = [name for name in row if name not in ("name", "value", "difference", "refused")]
+        said = (f"{name} {number_text(row[name], '+')}" for name in effects if row[name])
+        return {name: number_text(row[name]) for name in ("value", "difference")} | {
+            "effects": ", ".join(said)
+        }
+
+    def answer(self) -> str:
+        """The sentence above the table, if it is the result of `match_conventions`."""
+        if "matches" not in self.column_names:
+            return ""
+        first = self._arrow.slice(0, 1).to_pylist()[0]
+        names = ", ".join(filter(None, [first["convention"], first["equals"]]))
+        if first["matches"]:
+            return f"These numbers are those of {names}."
+        return (
+            f"No convention has these numbers. The nearest is {names}, with {number_text(first['value'])}, "
+            f"which differs by up to {number_text(first['largest'])}."
+        )
+
+    def reasons(self) -> list[str]:
+        """Why conventions have no value, those of one reason together."""
+        reasons: dict[str, tuple[str, list[str]]] = {}
+        for row in self._arrow.to_pylist():
+            if row.get("refused"):
+                tool = next(iter(row.values()))
+                reason = row["refused"].removeprefix(tool).strip()
+                reasons.setdefault(reason.replace(f'"{tool}"', ""), (reason, []))[1].append(tool)
+        return [f"{', '.join(tools)}: {reason}" for reason, tools in reasons.values()]
+
+    def text(self, width: int = 0, see: str = "") -> str:  # noqa: ARG002 - it leaves nothing out
+        """The answer, the table and the reasons. In a terminal names are on lines of their own."""
+        texts, parts = self.texts(), [wrapped(self.answer(), width), ""] if self.answer() else []
+        left = ("effects", "conventions", "measure", "ties", "missing", "weights")
+        if width:
+            above = fit([row[:-1] for row in texts], 0, (), 0, left=left).split("\n")
+            if max(map(len, above)) > width:
+                above = ["  ".join(row[:-1]) for row in texts]
+            for line, row in zip(above, texts, strict=True):
+                parts += [wrapped(line, width), wrapped(f"    {row[-1]}", width, 4)]
+        else:
+            parts.append(fit(texts, 0, (), 0, left=left))
+        reasons = [wrapped(reason, width) for reason in self.reasons()]
+        return "\n".join([*parts, *([""] if reasons else []), *reasons])
+
+    def _repr_html_(self) -> str:
+        texts, notes = self.texts(), "".join(f"<p>{html_text(reason)}</p>" for reason in self.reasons())
+        answer = f"<p>{html_text(self.answer())}</p>" if self.answer() else ""
+        return answer + html_table(texts, {len(texts[0]) - 1}) + notes
+
+
+def number_text(value: float | None, sign: str = "") -> str:
+    """A number in a table whose numbers are compared row by row: 6 decimals, and 0 as such."""
+    if not value:
+        return "" if value is None else "0"
+    return format(value, f"{sign}.0e" if abs(value) < 5e-7 else f"{sign}.6f")
 
 
 def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tuple[str, ...]]:
@@ -207,7 +287,7 @@ def compare_conventions(
         rows.append({"name": rule.name, "value": value, "difference": value - first, **effects})
     numbers = dict.fromkeys(("value", "difference", *choices), pa.float64())
     types = {"name": pa.string(), **numbers, "refused": pa.string()}
-    return Table(pa.Table.from_pylist(rows, pa.schema(types)))
+    return ConventionTable(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
 @known_arguments
@@ -321,4 +401,4 @@ def describe(measure: str = "nDCG") -> Table:
         if tool.find(measure)
         for rule in [tool.on(measure)]
     ]
-    return Table(pa.Table.from_pylist(rows))
+    return ConventionTable(pa.Table.from_pylist(rows))

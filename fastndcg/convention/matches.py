@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.table import Table
-from fastndcg.convention.differences import parse_measure, reports_of
+from fastndcg.convention.differences import ConventionTable, parse_measure, reports_of
 from fastndcg.convention.evaluation import check_rankings
 from fastndcg.errors import (
     ConventionError,
@@ -25,6 +24,7 @@ from fastndcg.measures.conventions import Convention, conventions
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
+    from fastndcg.common.table import Table
     from fastndcg.measures import MeasureLike
     from fastndcg.rankings.rankings import Rankings
 
@@ -145,7 +145,7 @@ def match_conventions(
     rows += [{"convention": name, "equals": "", "refused": why} for name, why in refused.items()]
     types = {"convention": pa.string(), "value": pa.float64(), "largest": pa.float64()}
     types |= {"differing": pa.int64(), "matches": pa.bool_(), "equals": pa.string(), "refused": pa.string()}
-    return Table(pa.Table.from_pylist(rows, pa.schema(types)))
+    return ConventionTable(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
 def _fit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
+from fastndcg.common.markup import html_table
 from fastndcg.measures.declarations import Rule
 from fastndcg.measures.measure import Measure, measure_named, resolve
 from fastndcg.measures.tools import DECLARED, REFUSED, rule_named, rule_of, rule_on
@@ -72,6 +73,11 @@ class Conventions(Mapping[str, Convention]):
 
     def __repr__(self) -> str:
         return "\n".join(f"{name:22} {convention.measure()}" for name, convention in self.items())
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            [["convention", "measure"], *([name, str(rule.measure())] for name, rule in self.items())], 2
+        )
 
 
 conventions = Conventions()

@@ -99,18 +99,33 @@ def test_means_that_are_nan_are_no_first_value_and_no_fault(rankings):
     assert run("conventions without_ids.parquet -m P").exit_code == 0  # steps on the way are refused
 
 
-def test_a_long_list_of_equal_conventions_makes_no_other_line_long():
-    """In a pipe, where lines are whole, it is the last column."""
-    header, *lines = run(f"{ALL} -m AP@5 --match 0.5").stdout.partition("\n\n")[0].splitlines()
-    starts = header.index("equals")
-    assert header.split()[-1] == "equals" and any(len(line) > starts for line in lines)
-    assert max(len(line[:starts].rstrip()) for line in lines) < 120
+def test_equal_tools_share_a_row_in_a_pipe_and_in_a_terminal(rankings):
+    """Every convention is there once, with its value; in a pipe a row is a line, in a terminal 80 columns hold."""
+    found = facts(f"{ALL} -m nDCG@5")
+    valued = {row["name"]: f"{row['value']:.6f}" for row in found if row["value"] is not None}
+    listed = run(f"{ALL} -m nDCG@5").stdout.partition("\n\n")[0].splitlines()
+    starts = listed[0].index("conventions")
+    assert {name: line.split()[0] for line in listed[1:] for name in line[starts:].split(", ")} == valued
+    assert len({line[:starts] for line in listed}) == len(listed) < len(valued)
     mean = facts(f"{ALL} -m AP@5 -n trec_eval")[0]["value"]
-    matched = run(f"{ALL} -m AP@5 --match {mean:.4f}").stdout.partition("\n\n")[0].splitlines()
-    assert {line[matched[0].index("matches") :].split()[0] for line in matched[1:]} == {"yes", "no"}
-    equal = {name for line in lines for name in line[starts:].split(", ")}
-    expected = {name for row in facts(f"{ALL} -m AP@5 --match 0.5") for name in row["equals"].split(", ")}
-    assert equal - {""} == expected - {""}
+    for value, said in (
+        (mean, "These numbers are those of "),
+        (0.5, "No convention has these numbers. The nearest is "),
+    ):
+        answer, table, *_ = run(f"{ALL} -m AP@5 --match {value:.4f}").stdout.split("\n\n")
+        assert answer.startswith(said) and '""' not in table
+        first = facts(f"{ALL} -m AP@5 --match {value:.4f}")[0]
+        assert first["convention"] in answer and first["matches"] == table.splitlines()[1].startswith(
+            "    yes"
+        )
+    tables = fn.compare_conventions(rankings), fn.match_conventions(rankings, "nDCG@10", 0.5)
+    for table in tables:
+        lines = table.text(80).splitlines()
+        assert max(map(len, lines)) <= 80 and '""' not in table.text(80)
+        words = {word.strip(",:.") for line in lines for word in line.split()}
+        assert {row.get("name", row.get("convention")) for row in table.to_pylist()} <= words
+        assert table._repr_html_().count("<tr>") < len(table)
+    assert "<td" in fn.conventions._repr_html_()
 
 
 def test_score_like_a_tool(rankings):

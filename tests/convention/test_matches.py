@@ -185,14 +185,14 @@ def test_the_command(tmp_path):
     rows = json.loads(run("conventions", *data, "--match", f"{mean:.6f}", "--format", "json").stdout)
     assert rows[0]["convention"] == "lightgbm" and rows[0]["matches"] is True
     shown = run("conventions", *data, "--match", f"{mean:.4f}").stdout
-    assert shown.splitlines()[1].split()[0] == "lightgbm" and " yes " in shown
+    assert shown.startswith("These numbers are those of lightgbm") and " yes " in shown
     assert "torchmetrics" in shown and "torchmetrics: does not define the order of ties" not in shown
     for words, message in (
         (
             (*data, "--match", "nothing.csv"),
             '--match is "nothing.csv"; expected a mean, as in --match 0.4321',
         ),
-        ((*data, "--match", "0.4", "-n", "ranx"), "--match takes the measure with its cutoff"),
+        ((*data, "--match", "0.4", "-n", "ranx"), "--match compares all definitions"),
         (("--match", "0.4"), "--match needs data"),
     ):
         result = run("conventions", *words)
