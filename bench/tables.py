@@ -125,7 +125,7 @@ def sentence(section: str, rows: Sequence[Row]) -> str:
 
 
 def sections(shown: Collection[str] = (), columns: int = len(HEAD)) -> str:
-    """Tables of these sections, or of all, with so many columns; then the bars that are missed in any section."""
+    """Tables of these sections with so many columns; or of all sections, and the bars that are missed."""
     parts, missed = [], []
     for section, title in SECTIONS.items():
         path = record.path_of(section)
@@ -135,7 +135,7 @@ def sections(shown: Collection[str] = (), columns: int = len(HEAD)) -> str:
         if measured and section in (shown or SECTIONS):
             table = markdown(HEAD[:columns], (cells(row)[:columns] for row in measured))
             parts += [f"### {title}\n", sentence(section, rows), table]
-    return "\n".join([*parts, "### Where fastndcg is behind\n", list_of(missed)])
+    return "\n".join(parts if shown else [*parts, "### Where fastndcg is behind\n", list_of(missed)])
 
 
 def list_of(missed: Iterable[Row]) -> str:

@@ -77,8 +77,7 @@ def every_measure() -> str:
         facts = [
             f"Notation: `{row['notation']}`",
             f"Formula: `{row['formula']}`",
-            f"Range: {row['range']}",
-            f"Source: {row['source']}",
+            f"Range: {row['range']}. Source: {row['source']}",
         ]
         used = definitions_in_use(row["name"])
         facts += ["Definitions of tools:\n\n" + indent(used, "  ")] if used else []

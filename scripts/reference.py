@@ -43,18 +43,16 @@ SECTIONS = {
         "compare_conventions explain_conventions match_conventions"
     ),
     "Estimate from clicks": "propensities snips compare_clicks analysis.clicks.Estimate",
-    "Spark": (
-        "adapters.spark.evaluate adapters.spark.summary adapters.spark.means adapters.spark.evaluate_files "
-        "adapters.spark.summary_files adapters.spark.plain_errors adapters.spark.group_function "
-        "adapters.spark.list_function"
-    ),
-    "Dask": (
-        "adapters.dask.evaluate adapters.dask.summary adapters.dask.means adapters.dask.evaluate_files "
-        "adapters.dask.summary_files"
-    ),
-    "Ray": (
-        "adapters.ray.evaluate adapters.ray.summary adapters.ray.means adapters.ray.evaluate_files "
-        "adapters.ray.summary_files adapters.ray.plain_errors"
+    "Spark, Dask and Ray": " ".join(
+        [
+            *(
+                f"adapters.{engine}.{name}"
+                for name in ("evaluate", "summary", "means", "evaluate_files", "summary_files")
+                for engine in ("spark", "dask", "ray")
+            ),
+            "adapters.spark.plain_errors adapters.ray.plain_errors",
+            "adapters.spark.group_function adapters.spark.list_function",
+        ]
     ),
     "Training": (
         "adapters.xgboost.metric adapters.xgboost.callback adapters.lightgbm.metric adapters.catboost.metric "
@@ -93,12 +91,14 @@ def tables() -> str:
     """Return a table for each section: names with their parameters, and the first sentence of the docstring."""
     parts = []
     for section, names in SECTIONS.items():
-        rows = []
+        rows: dict[Entry, list[str]] = {}
         for name in names.split():
-            entry = describe(name)
-            called = f"({', '.join(entry.parameters)})" if entry.kind == "function" else ""
-            rows.append((f"`{name.removeprefix('adapters.')}{called}`", entry.summary))
-        parts.append(f"## {section}\n\n{markdown(('name', 'what it is'), rows)}")
+            rows.setdefault(describe(name), []).append(f"`{name.removeprefix('adapters.')}`")
+        table = markdown(
+            ("name", "parameters", "what it is"),
+            ((", ".join(own), ", ".join(each.parameters), each.summary) for each, own in rows.items()),
+        )
+        parts.append(f"## {section}\n\n{table}")
     return "\n".join(parts)
 
 
