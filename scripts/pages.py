@@ -75,13 +75,12 @@ def every_measure() -> str:
     parts = []
     for row in measure_table().to_pylist():
         facts = [
-            f"Notation: `{row['notation']}`",
             f"Formula: `{row['formula']}`",
             f"Range: {row['range']}. Source: {row['source']}",
         ]
         used = definitions_in_use(row["name"])
         facts += ["Definitions of tools:\n\n" + indent(used, "  ")] if used else []
-        parts.append(f"### {row['name']}\n\n{row['summary']}\n\n{bullets(facts)}")
+        parts.append(f"### {row['name']}\n\n{row['summary']}: `{row['notation']}`\n\n{bullets(facts)}")
     return "\n\n".join(parts)
 
 
