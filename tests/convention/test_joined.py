@@ -84,6 +84,7 @@ WAYS = (dicts, frames, trec_files, parquet_files, json_files, joined_before, rea
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.rivals
 def test_the_tool_says_so(name, way, tmp_path):
     if RIVALS[name].missing is not None:
         pytest.skip(f"{name} is not installed here: {RIVALS[name].missing}")

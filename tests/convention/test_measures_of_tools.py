@@ -47,6 +47,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize(("tool", "measure"), WEIGHTED)
+@pytest.mark.rivals
 def test_means_with_weights(tool, measure):
     if (why := RIVALS[tool].missing) is not None:
         pytest.skip(f"{tool} is not installed here: {why}")

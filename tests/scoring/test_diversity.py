@@ -257,6 +257,7 @@ def relevant_intents(judgments, query, rel):
         "nERR_IA@10", "StRecall@5",
     ],
 )  # fmt: skip
+@pytest.mark.rivals
 def test_ir_measures(notation):
     """The same words mean the same numbers there; of a query that the run lacks, 0."""
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")

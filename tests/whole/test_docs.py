@@ -49,6 +49,7 @@ def test_examples(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "fastndcg/adapters").glob("[a-z]*.py")))
+@pytest.mark.rivals
 def test_examples_of_adapters(name):
     try:
         module = importlib.import_module(f"fastndcg.adapters.{name}")

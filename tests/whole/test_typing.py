@@ -70,12 +70,14 @@ def checker(request):
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("checker", CHECKERS, indirect=True)
+@pytest.mark.slow
 def test_what_is_right_is_accepted(checker):
     assert CHECKERS[checker](TYPED / "uses.py") == {}
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("checker", CHECKERS, indirect=True)
+@pytest.mark.slow
 def test_most_mistakes_are_refused(checker):
     path = TYPED / "mistakes.py"
     lines = path.read_text(encoding="utf-8").splitlines()
