@@ -348,7 +348,7 @@ def test_the_walk_from_a_file_to_its_values_is_short(tmp_path):
     settings = {"FASTNDCG_KERNELS": "plain", "FASTNDCG_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
     seen, frames = json.loads(printed(WALK, tmp_path / "a.parquet", **settings))
     outside = [(file, name) for file, name in seen if not file.startswith("kernels")]
-    assert len(outside) <= 106, outside
+    assert len(outside) <= 111, outside
     assert len({file for file, _ in outside}) <= 25
     # one frame more than where kernels are compiled, whose driver is called directly
     assert frames[::-1] == [
