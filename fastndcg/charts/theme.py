@@ -46,7 +46,7 @@ def finish(chart: Chart, title: str, subtitle: str, description: str, height: fl
         "title": {"color": TEXT, "subtitleColor": TEXT, "fontSize": 14, "offset": 12},
         "axis": words
         | {"domainColor": TEXT, "tickColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.2}
-        | {"titlePadding": 10, "labelLimit": 0},
+        | {"titlePadding": 10, "labelLimit": 0, "labelSeparation": 4},
         "legend": words | {"columnPadding": 32, "labelLimit": 0},
     }
     if height is not None:
