@@ -43,7 +43,11 @@ class JsonDataset(FileDataset):
 
     @staticmethod
     def begin(file: File) -> pa.Schema:
-        found = _parse(_first_lines(file)).schema
+        block = _first_lines(file)
+        try:
+            found = _parse(block).schema
+        except pa.ArrowInvalid as error:
+            raise _fault(file, block, None, 0, error) from None
         return pa.schema([(field.name, _without_times(field.type)) for field in found])
 
     def first_rows(self) -> tuple[pa.Table, float]:
@@ -84,7 +88,11 @@ def _with_lines(file: File) -> File:
             rows += value if isinstance(value, list) else [value]
         return "\n".join(map(json.dumps, rows)).encode()
 
-    return file._replace(filesystem=MemoryFile(file.path, read))
+    return file._replace(filesystem=_Objects(file.path, read))
+
+
+class _Objects(MemoryFile):
+    """A file in memory, of which each line is an object that had no line of its own."""
 
 
 def _blocks(file: File, size: int) -> Iterator[bytes]:
@@ -121,10 +129,12 @@ def _parse(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
     return table if schema is None else table.select(schema.names)
 
 
-def _fault(file: File, block: bytes, schema: pa.Schema, before: int, error: pa.ArrowInvalid) -> Exception:
+def _fault(
+    file: File, block: bytes, schema: pa.Schema | None, before: int, error: pa.ArrowInvalid
+) -> Exception:
     """The error for the first line that cannot be parsed of a block that follows so many lines."""
 
-    def is_faulty(text: bytes, schema: pa.Schema) -> bool:
+    def is_faulty(text: bytes, schema: pa.Schema | None) -> bool:
         try:
             _parse(text, schema)
         except pa.ArrowInvalid:
@@ -134,9 +144,10 @@ def _fault(file: File, block: bytes, schema: pa.Schema, before: int, error: pa.A
     lines = block.splitlines(keepends=True)
     ends = range(len(lines) - 1)
     row = bisect_left(ends, True, key=lambda row: is_faulty(b"".join(lines[: row + 1]), schema))
-    line, where = lines[row], f"line {before + row + 1:,}"
-    names = [] if is_faulty(line, pa.schema([])) else schema.names
-    for field in (schema.field(name) for name in names if is_faulty(line, pa.schema([schema.field(name)]))):
+    unit = "object" if isinstance(file.filesystem, _Objects) else "line"
+    line, where = lines[row], f"{unit} {before + row + 1:,}"
+    fields = [] if schema is None or is_faulty(line, pa.schema([])) else schema
+    for field in (each for each in fields if is_faulty(line, pa.schema([each]))):
         value, kind = json.loads(line)[field.name], field.type
         said = (
             f'{file.path}, {where}: column "{field.name}" has {json.dumps(value)[:_SHOWN]}; expected {kind}'
@@ -145,7 +156,11 @@ def _fault(file: File, block: bytes, schema: pa.Schema, before: int, error: pa.A
         better = "string" if isinstance(value, str) else "float64"
         step = f', the type of the first rows; give another, as in types={{"{field.name}": "{better}"}}'
         return SourceError(f"{said}{step if is_wider else ''}.")
-    return ValueError(f"{where}: {first_line(error)}")
+    reason = re.sub(r" in row \d+$", "", first_line(error)).removeprefix("JSON parse error: ")
+    reason = re.sub(r"Column\(/(.*?)\)", r'column "\1"', reason)
+    return SourceError(
+        f"{file.path}, {where}: {reason}; expected one object per line, with values of one type per column"
+    )
 
 
 def _check_depth(block: bytes) -> None:

@@ -236,6 +236,8 @@ def file_system(uri: str) -> tuple[Any, str]:
     """The file system of a URI, and the path in it."""
     from pyarrow import fs  # brings ssl, a third of the import
 
+    if uri.startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in uri:  # by default 15 minutes
+        uri += ("&" if "?" in uri else "?") + "retry_limit_seconds=20"
     return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 
@@ -309,15 +311,21 @@ def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> Source
         return SourceError(f"{path} does not exist{where}. Check the path.")
     if isinstance(error, OSError) and "://" not in path and Path(path).is_dir():
         return SourceError(f"{path} is a folder; expected a file")
-    reason, step = first_line(error), f"Check that it is a {kind} file and was written to its end."
-    if isinstance(error, OSError) and error.errno is not None:
+    of_kind = "the file is complete" if kind == "whole" else f"it is a {kind} file and complete"
+    reason, step = first_line(error), f"Check that {of_kind}."
+    if "Unrecognized filesystem type" in reason:
+        reason = f"{path.partition('://')[0]} is not a file system that pyarrow knows"
+        step = "Download the file and give its path, or use a URI such as s3://, gs://, abfs:// or hdfs://."
+    elif "://" in path:
+        step = "Check the address, the network and your credentials."
+    elif isinstance(error, OSError) and error.errno is not None:
         reason, step = os.strerror(error.errno), "Check the path and its permissions."
     elif isinstance(error, MemoryError):
         reason = f"there is not enough memory for it ({reason})"
         step = f"Read it in parts, or on a machine with more memory. If it is small: {step}"
     elif "wrong sequence of calls to bz2" in reason:  # pyarrow's, of which `bzip2 -d` reads the rest
-        reason = "it has an empty part, as `cat` makes of several bzip2 files of which one holds nothing"
-        step = "Unpack it by bzip2 -d, and pack it anew."
+        reason = "one of several concatenated bzip2 streams is empty"
+        step = "Decompress it with bzip2 -d, and compress it again."
     return SourceError(f"{path} cannot be read: {reason}. {step}")
 
 

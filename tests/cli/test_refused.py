@@ -172,7 +172,7 @@ REFUSED = [
     (2, "compare two.parquet --score score --score score", "score is given 2 times"),
     (3, "compare two.parquet --score score --score predictoin", 'Did you mean "prediction"?'),
     (3, "compare bad.csv good.csv", 'row 3 (the header is row 1): column "nDCG@5" has "high"'),
-    (3, "compare bad.jsonl good.csv", "Check that it is a JSON Lines file"),
+    (3, "compare bad.jsonl good.csv", "bad.jsonl, line 2: Missing a closing quotation mark"),
     (3, "compare bad.feather good.csv", "Check that it is a Feather file"),
     (2, "history show -H kept p.parquet", "`fastndcg history add`"),
     (2, "history add p.parquet b.parquet -H kept --name both", "--name is for one system"),
