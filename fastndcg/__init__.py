@@ -118,7 +118,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """A public name, or a module, which is imported on its first use. Measures are those of `named`."""
+        """Import a public name or a module on its first use."""
         from importlib import import_module
 
         if name == "__all__":

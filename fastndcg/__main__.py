@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _failed(error: BaseException) -> int:
-    """Say in one line what happened, unless it has been said; returns the exit code."""
+    """Print the error in one line, unless it was printed already, and return the exit code."""
     if isinstance(error, SystemExit):
         if error.code == 1 and error.__context__ is not None:
             error = error.__context__  # for which typer ended the process
@@ -64,7 +64,7 @@ def _failed(error: BaseException) -> int:
     from fastndcg.errors import FastndcgError, visible
 
     if isinstance(error, MemoryError):
-        message = "There is not enough memory for this input. Score it in parts, or on a machine with more."
+        message = "Not enough memory for this input. Score it in parts, or on a machine with more memory."
     elif isinstance(error, ModuleNotFoundError) and error.name == "typer":
         message = "The command line needs typer, which is not installed: pip install 'fastndcg[cli]'"
     elif isinstance(error, OSError) and error.filename is None:  # only that of a file has a name
@@ -93,7 +93,7 @@ def _tell(line: str) -> None:
 
 
 def _open_streams() -> None:
-    """Open standard streams that are closed, and let each write any character.
+    """Open closed standard streams, and make every character writable.
 
     Otherwise the next file that is opened gets the number of a closed stream, and what is written to it.
     """
@@ -112,7 +112,7 @@ def _open_streams() -> None:
 
 
 def _check_threads() -> None:
-    """Raise `SystemExit` for a number of threads with which Numba fails, or crashes when it starts them."""
+    """Raise `SystemExit` for a number of threads that makes Numba fail or crash."""
     threads = os.environ.get("NUMBA_NUM_THREADS")
     most = max(1024, 8 * (os.cpu_count() or 1))
     if threads and not (threads.isascii() and threads.isdecimal() and 1 <= int(threads[:9]) <= most):

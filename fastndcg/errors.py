@@ -23,7 +23,7 @@ _UNSEEN = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""A text whose characters can all be seen: others, such as an escape or the end of a line, as in `repr`.
+    r"""Escape characters that cannot be seen, such as terminal escapes and line ends, as `repr` does.
 
     >>> print(visible("q\x1b[31m\n\u202e"), visible("שאילתה"))
     q\x1b[31m\n\u202e שאילתה
@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
 
 class Message:
-    """The message of an error or a warning, of which data can make no terminal misbehave."""
+    """The message of an error or warning, with control characters of data escaped."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__("\n".join(map(visible, str(message).split("\n"))))  # type: ignore[call-arg]
@@ -74,7 +74,7 @@ class ExtraError(FastndcgError, ImportError):
 
 @contextmanager
 def about(name: str) -> Iterator[None]:
-    """Put the name of a file or system before messages that lack it, as those of measures do.
+    """Prefix errors with the name of a file or system unless they contain it.
 
     >>> with about("b.parquet"):
     ...     raise InputError("a grade is negative")
@@ -153,7 +153,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:
-    """Return a question that proposes the candidates that mean the same, or the most similar one, or an empty
+    """Return a question that suggests the synonyms, or the most similar candidate, or an empty
     string if none is similar.
 
     >>> suggest("nDGC", ["nDCG", "DCG"]), suggest("metrics", ["measures", "threads"])
@@ -179,7 +179,7 @@ def unknown_argument(function: str, name: str, known: Sequence[str]) -> InputTyp
 
 
 def known_arguments(function: Function) -> Function:
-    """Refuse an argument that the function does not have by `unknown_argument`."""
+    """Decorate a function to raise `unknown_argument` for unknown keywords."""
     import functools
     import inspect
 
@@ -221,7 +221,7 @@ def check_system(name: str, systems: Collection[str], shown: str = "") -> None:
 
 
 def check_whole(name: str, value: object, least: int) -> int:
-    """A whole number that is large enough. Raises `InputTypeError` or `InputError` for another value."""
+    """Return a whole number of at least `least`. Raises `InputTypeError` or `InputError` otherwise."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -241,7 +241,7 @@ def check_length(name: str, found: int, wanted: int, noun: str) -> None:
 
 
 def count_of(number: int, noun: str, which: str = "") -> str:
-    """Return a number and its noun, in the singular or plural, and which they are.
+    """Return a number with its noun in singular or plural, and an optional property.
 
     >>> count_of(1, "entry"), count_of(1200, "entry"), count_of(2, "null")
     ('1 entry', '1,200 entries', '2 nulls')

@@ -245,7 +245,7 @@ def _bad_partitions():
     )  # neither first nor last of its part
     query = stray["qid"][0].as_py()
     one, other = table[2].slice(0, 40), table[2].slice(40)
-    apart = rf"^query {query} stands in several places of the data\. grouped=True takes queries whose rows"
+    apart = rf"^query {query} has rows in several places\. grouped=True requires the rows"
     nulls = r'^column "qid" has [\d,]+ nulls?\. Drop those rows\.'
 
     def nameless(first, n):

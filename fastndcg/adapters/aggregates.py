@@ -1,4 +1,4 @@
-"""Sums of partitions, and what they add up to: a summary, or means of computed values.
+"""Sums over partitions, and the summaries and means that they add up to.
 
 A worker sends only sums. They are integers, so merging them in any order gives exactly those of the whole.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 def merged(one: Any, other: Any) -> Any:
-    """The sums of two partitions, by system and by measure; None has nothing to add."""
+    """Add the sums of two partitions, by system and measure. None stands for an empty partition."""
     if one is None or other is None:
         return other if one is None else one
     return tuple(map(merged, one, other)) if type(one) is tuple else one + other
 
 
 class Sums(NamedTuple):
-    """Sums over the queries of a partition. Those of all partitions add up to exactly those of the whole."""
+    """Exact sums over the queries of a partition; they add up to those of all queries."""
 
     queries: int
     empty: tuple[int, ...]  # for each measure, the number of queries without a value
@@ -189,7 +189,7 @@ def check_means(
 
 
 class Groups(NamedTuple):
-    """Sums over the queries of each group. Those of all partitions merge into exactly those of the whole."""
+    """Exact sums over the queries of each group; those of partitions merge into those of all queries."""
 
     by: list[pa.Array]  # the values of each group
     queries: Int64  # (n_groups,)
@@ -232,7 +232,7 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
 
 
 def blocks_of(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, n: int) -> npt.NDArray[Any]:
-    """The block of each group or row, the same in all parts: by a hash of the texts of values."""
+    """The block of each group or row: a hash of its values as text, the same in all partitions."""
     texts = [pa.array([b""] * rows)]
     for column in columns:
         given = decode(column)

@@ -1,4 +1,4 @@
-"""Code that the adapters of boosters share: a data set is read once and measured repeatedly."""
+"""Shared code of the booster adapters: read a data set once and measure it repeatedly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Meter:
 
     @property
     def names(self) -> list[str]:
-        """The measures as they were spelled, without spaces and colons, at which boosters split output."""
+        """Names of the measures without spaces and colons, which boosters use as separators."""
         return [str(each.label).replace(" ", "").replace(":", "=") for each in self.measures]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Dask(Engine["DataFrame"]):
-    """How Dask does it: lazy tables of Arrow are delayed lists of tables."""
+    """The Dask engine: lazy Arrow tables are delayed lists of tables."""
 
     table = "DataFrame of Dask"
     attributes = ("_meta", "map_partitions", "shuffle", "dtypes")

@@ -1,4 +1,4 @@
-"""Functions that Spark, Dask and Ray have alike: they are the methods of one `Engine` in each module.
+"""Functions shared by Spark, Dask and Ray: each module exports the methods of one `Engine`.
 
 An engine calls a function for each partition of a table or for each of some items, brings the packed chunks
 of a block together, calls a function for each partition again, and makes a table of that or collects it:
@@ -63,7 +63,7 @@ class Engine(ABC, Generic[Frame]):
         return self
 
     def _is_own(self, error: Exception) -> bool:  # noqa: ARG002
-        """Whether an error is the engine's, around that of a worker."""
+        """Whether an error is the engine's wrapper of a worker's error."""
         return False
 
     def _hint(self, df: Frame) -> str:  # noqa: ARG002
@@ -80,27 +80,27 @@ class Engine(ABC, Generic[Frame]):
 
     @abstractmethod
     def _workers(self) -> int:
-        """How many tasks run at once."""
+        """Number of tasks that run at once."""
 
     @abstractmethod
     def _default_blocks(self, df: Frame) -> int:
-        """How many partitions a shuffle has, if no number is given."""
+        """Default number of partitions of a shuffle."""
 
     @abstractmethod
     def _map_rows(self, df: Frame | None, names: list[str], function: Make, schema: pa.Schema) -> Partitions:
-        """What a function yields of the tables of each partition of a table, tables of these types."""
+        """Apply a function to the tables of each partition; it yields tables of these types."""
 
     @abstractmethod
     def _map_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> Partitions:
-        """What a function yields for each item, in a task of its own."""
+        """Apply a function to each item in a separate task."""
 
     @abstractmethod
     def _map(self, partitions: Partitions, function: Make, schema: pa.Schema) -> Partitions:
-        """What a function yields of the tables of each partition."""
+        """Apply a function to the tables of each partition."""
 
     @abstractmethod
     def _shuffle(self, partitions: Partitions, blocks: int) -> Partitions:
-        """Partitions of packed chunks that have all those of a block."""
+        """Partitions of packed chunks; all chunks of a block are in one partition."""
 
     def _to_frame(self, partitions: Partitions, job: shuffle.Job, df: Frame | None) -> Frame:  # noqa: ARG002
         """A lazy table of results; ids and kept columns have the types that they have in `df`."""
@@ -292,7 +292,7 @@ class Engine(ABC, Generic[Frame]):
     # ---- how they are computed ----
 
     def _plan(self, df: Frame, measures: Measures, settings: Options, *, sums: bool = False) -> Plan:
-        """What is done with a table: results of queries are computed, or their sums."""
+        """What to compute from a table: values by query, or their sums."""
         self._check("df", df)
         schema = self._schema(df)
         try:
@@ -349,7 +349,7 @@ class Engine(ABC, Generic[Frame]):
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
-        """Re-raise errors of fastndcg from an engine's tasks as they are, in one line, without its traces.
+        """Re-raise fastndcg errors of an engine's tasks in one line, without the engine's traceback.
 
             with plain_errors():
                 scores.write_parquet("scores")
@@ -370,7 +370,7 @@ def _read_and_score(job: shuffle.Job, read: Make, partition: Any) -> Tables:
 
 
 def _of_worker(report: str) -> errors.FastndcgError | None:
-    """The error of this package that a worker raised. Engines pass on nothing of it but its report."""
+    """The error that a worker raised, from the traceback text, which is all that engines pass on."""
     for line in report.splitlines():
         name, _, message = line.partition(": ")
         module, _, kind = name.rpartition(".")
@@ -381,6 +381,6 @@ def _of_worker(report: str) -> errors.FastndcgError | None:
 
 
 def _check_kept(names: Sequence[str], options: Options) -> None:
-    """Refuse names in `keep` that no column has, also where sums need none of them."""
+    """Raise for unknown names in `keep`, even where sums do not need the columns."""
     for name in [options.keep] if isinstance(options.keep, str) else options.keep:
         check_column(names, "keep", name)

@@ -235,7 +235,7 @@ def _side_of(qrels: Any, kind: str) -> Side:
 
 
 def _kind(measure: Measure) -> str:
-    """What a measure is computed from, as other providers of ir_measures do it."""
+    """Rankings for a measure, prepared as other ir_measures providers do."""
     if measure.name == "Judged":
         return "Judged"
     return "intents" if measure.definition.method == "intents" else "grades"

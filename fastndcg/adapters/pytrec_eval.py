@@ -1,4 +1,4 @@
-"""The interface of pytrec_eval: a script changes one import, and keeps names, shapes and values.
+"""The interface of pytrec_eval: change one import, and names, shapes and values stay the same.
 
     from fastndcg.adapters import pytrec_eval
 
@@ -65,7 +65,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
 
 class RelevanceEvaluator:
-    """Measures of trec_eval for runs in dictionaries: pytrec_eval's class, and faster.
+    """A faster replacement for pytrec_eval's class: trec_eval's measures for runs in dictionaries.
 
     Parameters
     ----------

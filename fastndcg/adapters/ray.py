@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Ray(Engine["Dataset"]):
-    """How Ray does it: lazy tables of Arrow are Datasets, too."""
+    """The Ray engine: lazy Arrow tables are Datasets."""
 
     table = "Dataset of Ray"
     attributes = ("map_batches", "repartition", "materialize")

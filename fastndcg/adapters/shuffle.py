@@ -1,4 +1,4 @@
-"""What workers send one another through an engine's shuffle: rows and sums, packed into few of its rows.
+"""Rows and sums that workers exchange through an engine's shuffle, packed into a few of its rows.
 
     whole queries of a split -> scored where they are ------------------> results, or sums ---+
     queries that other splits have rows of, or rows in any order -> packed by hash of the id -+-> a block
@@ -48,7 +48,7 @@ Chunk = tuple[int, int, int, pa.Table]  # block, place, kind, and rows
 
 
 class Job(NamedTuple):
-    """What all workers are told."""
+    """Settings shared by all workers."""
 
     task: Task
     blocks: int  # partitions after the shuffle
@@ -199,7 +199,7 @@ def _score(
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:
-    """Refuse a query that was scored twice, or that was scored and is at an edge too."""
+    """Raise for a query that was scored twice, or scored although an edge has more of its rows."""
     counts = pc.value_counts(scored)
     if isinstance(counts, pa.ChunkedArray):
         counts = counts.combine_chunks()
@@ -209,8 +209,8 @@ def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None
         bad = cut.filter(pc.is_in(cut, value_set=ids.cast(cut.type)))
     if len(bad):
         raise InputError(
-            f"query {shown(bad[0])} stands in several places of the data. "
-            "grouped=True takes queries whose rows stand together, as in files that are sorted by "
+            f"query {shown(bad[0])} has rows in several places. "
+            "grouped=True requires the rows of each query to be contiguous, as in files sorted by "
             f'"{task.query}"; leave it out for rows in any order.'
         )
 

@@ -66,7 +66,7 @@ _WIDER = {
 
 
 class Spark(Engine["DataFrame"]):
-    """How Spark does it: lazy tables of Arrow are DataFrames, too."""
+    """The Spark engine: lazy Arrow tables are DataFrames."""
 
     table = "DataFrame of Spark"
     attributes = ("mapInArrow", "sortWithinPartitions")
@@ -129,7 +129,7 @@ class Spark(Engine["DataFrame"]):
         return super()._run(Plan(plan.job, partial(read, plan.job), is_local=True), moved)
 
     def _can_list(self, df: DataFrame, ids: Sequence[str]) -> bool:
-        """Whether rows become lists of each query: not where Spark takes ids as equal that are not."""
+        """Whether to collect rows into lists by query, which fails where Spark equates different ids."""
         return (
             tuple(map(int, self.session.version.split(".")[:2])) >= _WEIGHS_ROWS
             and not df.isStreaming
@@ -217,7 +217,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     known = worker.one_measure(measure)
     if known.params.get("ties") == "input":
         raise MeasureError(
-            f"{known} takes tied documents in the order of their rows, and rows of a group have none; "
+            f"{known} keeps tied documents in row order, and rows of a Spark group have no order; "
             "use evaluate with order=, or another rule for ties"
         )
 

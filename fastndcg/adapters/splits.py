@@ -1,4 +1,4 @@
-"""Files that workers read themselves: what each of them reads, and what it makes of it.
+"""Files that workers read themselves: how they are split, read and scored.
 
     paths -> columns, and splits of about equal size -> a worker reads its split as `scan_parquet` does
           -> queries that only it has are scored there; the rows of others go to the block of their query
@@ -44,7 +44,7 @@ _SUMS = 16  # splits whose sums and edges one task joins
 
 
 class Plan(NamedTuple):
-    """What an engine does: where packed chunks come from, and what is made of them."""
+    """How an engine collects packed chunks and computes results from them."""
 
     job: shuffle.Job
     read: Callable[[Any], Iterator[pa.Table]]  # the chunks of a partition, or of a split of files
@@ -124,7 +124,7 @@ def _divide(opened: ParquetFiles, part: float, workers: int) -> list[Split]:
 
 
 def _edges(opened: ParquetFiles, columns: Columns, splits: list[Split]) -> list[pa.Array] | None:
-    """The ids of each split that others may have, too; None where footers do not say it."""
+    """Ids at the edges of each split, which other splits may share; None if footers lack statistics."""
     if len(columns.id_columns) > 1:
         return None
     (query,) = columns.id_columns

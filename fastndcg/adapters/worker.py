@@ -1,4 +1,4 @@
-"""What a worker of Spark, Dask or Ray does: it scores whole queries on one thread.
+"""The work of a Spark, Dask or Ray worker: score whole queries on one thread.
 
     engine's table -> make_task in the driver -> Task -> whole queries of a partition -> results or sums
 
@@ -120,9 +120,7 @@ def make_task(
         schema.names, options.of_one_system, is_list=lambda name: is_list(schema.field(name).type)
     )
     if columns.query is None:
-        raise ColumnError(
-            "the rows of an engine are not numbered; name the column of query ids, as in query=..."
-        )
+        raise ColumnError("rows in an engine have no numbers; name the column of query ids, as in query=...")
     known = as_measures(measures)
     rule = None if options.convention is None else as_convention(options.convention)
     lists = is_list(schema.field(columns.relevance).type)
@@ -140,8 +138,8 @@ def make_task(
         )
         if by_order and not (lists or of_files or task.order):
             raise MeasureError(
-                f"{measure} takes tied documents in the order of their rows, "
-                "and rows of an engine have none; name a column that numbers the documents of a query, "
+                f"{measure} keeps tied documents in row order, "
+                "and rows in an engine have no order; name a column that numbers the documents of a query, "
                 "as in order=..., or use another rule for ties"
             )
     seen: dict[str, str] = {}
@@ -238,7 +236,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
 
 @contextmanager
 def without_rows(note: str = "") -> Iterator[None]:
-    """Remove row numbers from errors, since row numbers within a part mean nothing to the user."""
+    """Remove row numbers of a partition from errors, where they mean nothing to the user."""
     try:
         yield
     except FastndcgError as error:
@@ -257,7 +255,8 @@ def one_measure(measure: Any) -> Measure:
     known = as_measures(measure)
     if len(known) != 1:
         raise MeasureError(
-            f"{len(known)} measures are given, but a function has one value; make a function for each measure"
+            f"{len(known)} measures were passed, but a function returns one value; "
+            "make one function per measure"
         )
     return known[0]
 

@@ -136,7 +136,7 @@ class Metric(Meter):
                 name = each.metric_name or self.names[-1]
                 if name in self.names and not name.startswith(_MAXIMISED):
                     warn(
-                        f"XGBoost takes the lowest {name} for the best: pass maximize=True to train, "
+                        f"XGBoost takes the lowest {name} as the best: pass maximize=True to train, "
                         "or to xgboost.callback.EarlyStopping"
                     )
 

@@ -1,4 +1,4 @@
-"""From values to decisions.
+"""Analysis: comparisons, explanations, bounds, judgments, history.
 
 compare          `compare`: which of several systems is better, and how sure that is
 alignment        scores of several systems, matched by query

@@ -69,7 +69,7 @@ def scores_of(name: object, given: Any, measures: Any) -> Scores:
 
 
 def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Each system and its baseline: the one that is named, or every earlier one."""
+    """Pairs of systems and baselines: the named baseline, or every earlier system."""
     if baseline is None:
         return [(system, earlier) for earlier, system in combinations(systems, 2)]
     check_system(baseline, systems, f'baseline="{baseline}"')

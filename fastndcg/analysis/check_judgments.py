@@ -275,7 +275,7 @@ def _lacking(ids: Any, others: Any) -> Int64:
 
 
 def _of_queries(pairs: _Pairs, text: str) -> Iterator[_Row]:
-    """Queries that are there under two ids; that several have one and the same answer says nothing."""
+    """Queries that appear under two ids. Queries with the same single answer do not count."""
     side = pairs.side
     if side.kept is not None and text in side.kept.column_names:
         written = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[text].cast(pa.large_string())))
@@ -306,7 +306,7 @@ def _shared(check: str, side: Side, codes: Array, known: Array, verdict: str) ->
 
 
 def _scales(side: Side, by: list[str]) -> Iterator[_Row]:
-    """The range of grades, and slices whose range ends lower than chance explains."""
+    """The range of grades, and slices whose range is narrower than chance explains."""
 
     def scale(grades: Array, verdict: str, of_slice: str | None = None) -> _Row:
         ends = f"{grades.min():g} to {grades.max():g}"

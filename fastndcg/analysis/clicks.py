@@ -1,4 +1,4 @@
-"""Click logs: how likely users look at each rank, and what clicks say of one ranker and of two."""
+"""Click logs: examination probabilities by rank, and unbiased estimates for one ranker or two."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def snips(
 
 
 def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[Measure, Measure]]:
-    """For each measure that of weighted gains, and that of their sum over all ranks."""
+    """For each measure, the one of weighted gains and the one of their sum over all ranks."""
     for measure in asked:
         if "ips" not in measure.params:
             raise MeasureError(
@@ -134,7 +134,7 @@ def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[
 
 
 def _effective(weights: Float64) -> float:
-    """The number of equal weights that vary as much."""
+    """Effective sample size: the number of equal weights with the same variance."""
     squares = statistics.exact_sum(weights, weights)
     return float(statistics.exact_sum(weights) ** 2 / squares) if squares else 0.0
 
@@ -148,7 +148,7 @@ def compare_clicks(
     confidence: float = 0.95,
     threads: int | None = None,
 ) -> Table:
-    """Estimate from one log of clicks by how much rankers differ, self-normalised as in `snips`.
+    """Estimate differences between rankers from one click log, self-normalised as in `snips`.
 
     The difference of the two rankers' `snips`, which varies less than each of them:
 
@@ -206,7 +206,10 @@ def compare_clicks(
         fields = ("offsets", "relevance", "propensity", "weight")
         same = all(np.array_equal(*(getattr(one, field) for one in (first, each))) for field in fields)
         if not same or not each.query_ids.equals(first.query_ids):
-            raise InputError("systems have other documents, clicks or propensities; make one by with_scores")
+            raise InputError(
+                "the systems differ in documents, clicks or propensities; "
+                "derive one from the other with with_scores"
+            )
     names = [str(name) for name in systems]
     every = list(dict.fromkeys([*weighted.values(), *totals.values()]))
     scores = {
@@ -366,7 +369,7 @@ def _pairs(queries: Int64, ranks: Float64) -> Float64 | None:
 
 
 def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
-    """Numbers from 0, none missing."""
+    """Check for numbers of at least 0, none missing."""
     if not (is_number(column.type) or pa.types.is_boolean(column.type)):
         raise InputTypeError(f"the column for {role} holds {column.type}; expected numbers from 0")
     values = array_of(pc.fill_null(column.cast(pa.float64()), np.nan)).astype(np.float64)

@@ -242,7 +242,7 @@ def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any)
 
 
 def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
-    """Cautions about what signatures leave open. Raises `InputError` where they say that systems differ.
+    """Cautions where signatures are incomplete. Raises `InputError` where they differ.
 
     Systems that were just evaluated without a pool may return other documents, which have other judgments.
     """
@@ -270,9 +270,9 @@ def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], si
                 if field == "judgments" and not is_stored and _may_return_others(scored[first], scored[name]):
                     continue
                 raise InputError(
-                    f'{measure} of "{first}" and "{name}" was not made alike: {field} of the one is '
-                    f"{one[field]}, of the other {other[field]}. Evaluate both alike, or pass "
-                    'signatures="ignore".'
+                    f'{measure} of "{first}" and "{name}" cannot be compared: {field} is '
+                    f"{one[field]} in one and {other[field]} in the other. Evaluate both the same way, "
+                    'or pass signatures="ignore".'
                 )
     return list(cautions)
 

@@ -366,7 +366,7 @@ class Comparison(AsFrame):
         return found
 
     def ranks(self) -> Table:
-        """The rank of each system by its mean, and how sure it is; the best first.
+        """Rank systems by their means, best first, with an interval for each rank.
 
         A system's rank is at least 1 plus the number of systems that beat it significantly, and at most the
         number of systems minus those that it beats (Al Mohamad, Goeman and van Zwet 2022). All pairs are
@@ -534,7 +534,7 @@ class Comparison(AsFrame):
         return rows
 
     def _needed(self, row: dict[str, Any], far: float) -> int | None:
-        """How many queries make an interval so narrow that it ends before what lies `far` from its mean."""
+        """Number of queries whose interval would exclude a value at the distance `far` from the mean."""
         n: int = row["queries"]
         freedom = self._differences[row["measure"], row["system"], row["baseline"]].freedom
         half: float = max(row["high"] - row["difference"], row["difference"] - row["low"])
@@ -636,7 +636,7 @@ class Comparison(AsFrame):
         )
 
     def text(self, see: str = "to_arrow()", see_anchors: str = "to_json()") -> str:
-        """The heading, the main numbers in the width of the terminal, the cautions and the anchors.
+        """The heading, the main numbers at the width of the terminal, cautions and anchors.
 
         `see` and `see_anchors` show what a narrow terminal leaves out.
         """
@@ -693,7 +693,7 @@ def that_count(counts: Flags, *columns: Array | None) -> list[Any]:
 
 
 def letters_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> dict[str, str]:
-    """Letters of each system: two systems share one unless they are `apart`, in whichever order.
+    """Letters of each system: two systems share a letter unless they differ significantly (`apart`).
 
     A letter is a set of systems to which no other can be added. One is made for each pair that has none yet,
     so that there are at most as many as pairs.
@@ -721,7 +721,7 @@ def letters_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> d
 
 
 def verdict_of(low: float, high: float, margin: float) -> str:
-    """What an interval of a difference says of a loss of more than `margin`.
+    """The verdict of an interval of differences on a loss greater than `margin`.
 
     >>> [verdict_of(*interval, 0.1) for interval in ((-0.1, 0.2), (-0.3, -0.2), (-0.2, 0.1))]
     ['holds', 'fails', 'undecided']

@@ -185,12 +185,13 @@ def explain(
 def _check(measure: Measure) -> None:
     if measure.definition.ranking != "system":
         raise MeasureError(
-            f"{measure} looks at no ranking, so no rank adds anything to it. Explain nDCG, or another measure"
+            f"{measure} does not depend on the ranking, so there is nothing to explain. "
+            "Explain nDCG or another measure"
         )
     if measure.definition.method == "intents":
         raise MeasureError(
-            f"{measure} is of several intents, so that a document has no single gain. "
-            "Explain a measure of one grade for each document, as nDCG"
+            f"{measure} covers several intents, so a document has no single gain. "
+            "Explain a measure with one grade per document, such as nDCG"
         )
 
 

@@ -213,7 +213,7 @@ def contributions(explanation: Result, ranks: int = 50, unit: Literal["share", "
     InputError
         The measure is undefined for the query; another unit.
     MeasureError
-        `unit="gain"` for a measure that is no sum of discounted gains, such as AP.
+        `unit="gain"` for a measure that is not a sum of discounted gains, such as AP.
 
     Examples
     --------
@@ -226,7 +226,9 @@ def contributions(explanation: Result, ranks: int = 50, unit: Literal["share", "
     if unit == "gain":
         divided = math.isfinite(of.ideal) and measure.params.get("floor", "zero") == "zero"
         if not divided and measure.name not in ("DCG", "CG"):
-            raise MeasureError(f'{measure} is no sum of discounted gains; draw it with unit="share", or nDCG')
+            raise MeasureError(
+                f'{measure} is not a sum of discounted gains; draw it with unit="share", or nDCG'
+            )
         factor = of.ideal if divided else 1.0
     table = of.to_arrow().slice(0, max(ranks, 1))
     ids = table["doc_id"].to_pylist()
@@ -358,7 +360,7 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
     with hold_functions(asked):
         for measure in asked:
             if measure.definition.method == "intents":
-                raise MeasureError(f"{measure} is of several intents and has no gain for a grade; take nDCG")
+                raise MeasureError(f"{measure} covers several intents and has no gain for a grade; use nDCG")
             found = ((grade, gain_of(gain_function_of(measure), float(grade))) for grade in grades)
             rows += [
                 {"system": str(measure), "grade": grade, "gain": gain}

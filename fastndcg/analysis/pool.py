@@ -144,7 +144,7 @@ def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
 
 
 def _check_once(side: Side, pairs: Int64) -> None:
-    """Raise for a document of a query that a side has twice."""
+    """Raise for a document that appears twice in a query."""
     ordered = np.sort(pairs)
     if (ordered[1:] == ordered[:-1]).any():
         _, first, number = np.unique(pairs, return_index=True, return_inverse=True)
@@ -153,7 +153,7 @@ def _check_once(side: Side, pairs: Int64) -> None:
 
 
 def _warn_if_nothing_in_common(qrels: str, ids: Mapping[str, tuple[pa.Array, list[Int64]]]) -> None:
-    """Warn of judgments, the last of the sides, that have no query or no document in common with the runs."""
+    """Warn if the judgments, the last side, share no query or no document with the runs."""
     for noun, (distinct, (*of_runs, judged)) in ids.items():
         n_returned = 1 + max(each.max(initial=-1) for each in of_runs)  # numbered by first appearance
         if n_returned and len(judged) and judged.min() >= n_returned:

@@ -1,4 +1,4 @@
-"""How far ties, and grades of unjudged documents, could move a measure."""
+"""How much ties, or the grades of unjudged documents, could change a measure."""
 
 from __future__ import annotations
 
@@ -209,8 +209,8 @@ def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = N
             )
         if measure.definition.method == "intents":
             raise MeasureError(
-                f"{measure} is of several intents, of which an unjudged document has no grade. "
-                "Ask for a measure of one grade for each document, as nDCG or ERR"
+                f"{measure} covers several intents, and an unjudged document has no grade for them. "
+                "Ask for a measure with one grade per document, such as nDCG or ERR"
             )
     if not len(rankings._distinct_grades):
         raise InputError("no document was judged, so nothing says what the greatest grade is")
@@ -223,7 +223,7 @@ def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = N
 
 
 def _judged_as(rankings: Rankings, grade: float) -> Rankings:
-    """The same rankings, of which each unjudged document was judged to have this grade."""
+    """The rankings with this grade for each unjudged document."""
     if rankings.is_judged is None:
         return rankings
     kind = np.int64 if rankings._grades.whole and grade == int(grade) else np.float64

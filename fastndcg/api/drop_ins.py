@@ -165,7 +165,7 @@ def _mean_of_rows(
 def _checked(
     y_true: npt.ArrayLike, y_score: npt.ArrayLike, sample_weight: npt.ArrayLike | None, *, is_ndcg: bool
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
-    """Grades, scores and weights as arrays, refused as scikit-learn refuses them, and in its order."""
+    """Grades, scores and weights as arrays, validated as in scikit-learn and in the same order."""
     true, score, weight = _array("y_true", y_true), _array("y_score", y_score), None
     for name, array in {"y_true": true, "y_score": score}.items():
         if array.dtype.kind not in "buif":
@@ -185,7 +185,7 @@ def _checked(
         weight = _array("sample_weight", sample_weight)
         if weight.ndim != 1 or weight.dtype.kind not in "buif":
             raise InputTypeError(
-                f"sample_weight is no list of numbers (shape {weight.shape}, dtype {weight.dtype}); "
+                f"sample_weight is not a list of numbers (shape {weight.shape}, dtype {weight.dtype}); "
                 "expected a number for each sample, shape (n_samples,)"
             )
         weight = weight.astype(np.float64)

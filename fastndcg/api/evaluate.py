@@ -191,7 +191,7 @@ def evaluate(
         run, measures = None, run
         if isinstance(measures, Mapping):
             raise InputTypeError(
-                "measures is a dict; of judgments and a run the measures come last, as in "
+                "measures is a dict; judgments and a run come before the measures, as in "
                 'evaluate(qrels, run, ["nDCG@10"])'
             )
     if measures is None:
@@ -268,20 +268,20 @@ def evaluate(
 
 
 def _warn_of_order(measures: Sequence[Measure], convention: object, joined: Rankings) -> None:
-    """Warn of a measure that takes tied documents as rows stand, where joining moved them."""
+    """Warn of a measure that keeps tied documents in row order, which the join has changed."""
     by_row = [each for each in measures if each.params.get("ties") == "input"]
     if by_row and convention is None and joined._rows_of_run is not None:
         warn(
-            f"{by_row[0]} takes tied documents as rows stand; judgments and a run are joined with tied "
-            "documents by descending id, as trec_eval has them. For the order of the run give convention=, "
-            'the name of a tool, or join by Rankings.from_qrels_run(qrels, run, ties="input").'
+            f"{by_row[0]} keeps tied documents in row order, but joined judgments and runs have tied "
+            "documents in descending order of id, as in trec_eval. To keep the order of the run, pass "
+            'convention=, the name of a tool, or join with Rankings.from_qrels_run(qrels, run, ties="input").'
         )
 
 
 def scoring_by(
     convention: str | Convention | None,
 ) -> Callable[[tuple[Measure, ...], Rankings, int | None], Scores]:
-    """The function that scores rankings in memory, or a part of a stream, without warnings."""
+    """Return the function that scores rankings or a part of a stream, without warnings."""
     if convention is None:
         return methods.score
     from fastndcg.convention.evaluation import evaluate_by_convention
@@ -358,7 +358,7 @@ def ndcg(
     given = [name for name, value in rows.items() if value is not None]
     if len(given) > 1:
         raise InputError(
-            f"{' and '.join(given)} are given; one of them says which rows belong to which query"
+            f"{' and '.join(given)} were passed; pass only the one that groups the rows by query"
         )
     options: Columns = {"nan": nan, "ascending": ascending, "unjudged": unjudged}
     if offsets is not None:

@@ -111,7 +111,7 @@ def bars(
 
 
 def in_words(rows: Rows, fields: Sequence[str], y: str) -> str:
-    """The numbers of the first rows as a sentence, for readers who do not see the chart.
+    """Describe the first rows in a sentence, for readers who cannot see the chart.
 
     >>> in_words([{"system": "a", "k": 3, "mean": 0.5, "low": 0.25, "high": None}], ["k"], "mean")
     '3: 0.5 (0.25 to none).'

@@ -86,7 +86,7 @@ def names_of(rows: Rows, field: str = "system") -> list[str]:
 
 
 def text_of(value: Any) -> Any:
-    """Return a text as charts show it: visible, and without the middle of what would take minutes to draw."""
+    """Return a text as charts show it: control characters escaped, and long texts shortened."""
     return shorten(value, _LONGEST) if isinstance(value, str) else value
 
 

@@ -1,15 +1,15 @@
-"""The command line, which uses only the package's own interface. Results go to stdout, all else to stderr.
+"""The command line, built on the public interface. Results go to stdout, everything else to stderr.
 
 A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage
 with 2, Ctrl-C with 130. A file that a command writes appears complete or not at all.
 
-application  how commands and options are declared, and how errors become lines and exit codes
-options      options that several commands take, and what their words mean
+application  declares commands and options, and turns errors into messages and exit codes
+options      options shared by several commands, and their parsers
 inputs       files, columns and systems that a command reads: `Inputs` yields the rankings of each system
 scores       predictions and stored results as scores
 exit_codes   exit codes of all commands
-output       tables, JSON and CSV on stdout, and how a command ends
-gates        what fails unless a system is no worse than another, in a terminal and in continuous integration
+output       tables, JSON and CSV on stdout, messages on stderr, exit codes
+gates        gates on means and differences, as text, JUnit and GitHub annotations
 sample       the generated predictions of `demo`
 score, compare, explain, report, conventions, check, pool, history, demo, trec_eval, measures, compile
              the commands
@@ -37,7 +37,7 @@ COMMANDS = (
 
 
 def load(arguments: Sequence[str] = ()) -> Callable[[], int]:
-    """The function that runs the command line; it returns the exit code. Only a command that is named is
+    """Return the function that runs the command line. Only the module of the named command is
     imported.
     """
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:

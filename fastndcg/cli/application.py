@@ -1,4 +1,4 @@
-"""The application: how commands and options are declared, and how errors become lines and exit codes.
+"""The application: declares commands and options, and turns errors into messages and exit codes.
 
 Messages name arguments as Python does; here they name options.
 """
@@ -92,7 +92,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 class _AsTyped:
-    """Spares typer's conversion, which imports pydantic: 0.12 s of the 0.62 s that a small command takes.
+    """Replaces typer's conversion, which imports pydantic: 0.12 of the 0.62 s of a small command.
 
     Texts and defaults are what they are. typer converts the rest, and versions that need no pydantic all.
     """
@@ -108,7 +108,7 @@ class _AsTyped:
 
 
 class Command(TyperCommand):
-    """A command that refuses an option of one value given twice, of which click would take the last."""
+    """A command that refuses a repeated option, of which click would silently use the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         order = self.make_parser(ctx).parse_args([*args])[2]
@@ -116,7 +116,7 @@ class Command(TyperCommand):
             if times > 1 and not (param.param_type_name == "argument" or param.multiple or param.is_flag):  # type: ignore[attr-defined]
                 name = max(param.opts, key=len)
                 several = "; `fastndcg compare` takes several" if name == "--score" else ""
-                raise UsageError(f"{name} takes one value and is given {times} times{several}", ctx)
+                raise UsageError(f"{name} takes one value but was passed {times} times{several}", ctx)
         for param in self.get_params(ctx):
             param._runtime_param = _AsTyped()  # type: ignore[attr-defined]
         return super().parse_args(ctx, args)
@@ -133,7 +133,7 @@ _OF_MEASURES = {
 
 
 def _instead(error: Any, params: list[Any]) -> str:
-    """What an option that does not exist is called, as an end of the error or as its possible options: one
+    """Suggest what to write instead of an unknown option, as text or as the error's `possibilities`: one
     that means the same comes before the nearest spelling.
     """
     if not hasattr(error, "possibilities"):
@@ -206,12 +206,12 @@ class Commands(TyperGroup):
 
 
 class RefusedError(FastndcgError):
-    """An error of usage."""
+    """Wrong usage of a command."""
 
 
 @contextmanager
 def refusing(before: str = "") -> Iterator[None]:
-    """Make errors errors of usage; their messages begin with `before`."""
+    """Turn errors into usage errors; `before` precedes their messages."""
     try:
         yield
     except FastndcgError as error:
@@ -235,7 +235,7 @@ _VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\.\.\.|[\w+-]+(?:\.\w+)*"""
 
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
-    """A message that names options where it names arguments of Python; what stands in quotes stays.
+    """Replace Python arguments in a message by options, except in quotes.
 
     `options` has the option of each argument, and what negates a flag after a slash.
 

@@ -34,7 +34,7 @@ Correction = StrEnum("Correction", ["holm", "bh"])
 
 @dataclass(frozen=True)
 class Statistics:
-    """The options that say how systems are compared."""
+    """Options of the comparison."""
 
     baseline: str | None = option(
         "Compare all other systems with this one: a file name without its suffixes, "
@@ -166,17 +166,15 @@ def _find_baseline(name: str | None, sources: Sources) -> tuple[str | None, Sour
 
 def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated: bool) -> None:
     if movers and layout not in (Layout.table, Layout.json):
-        refuse(f"--movers is a table of its own, for which --format {layout.value} has no place; take json")
+        refuse(f"--movers does not fit into --format {layout.value}; use table or json")
     if layout is Layout.junit and not gated:
-        refuse("--format junit has a test for each gate; give one, as in --no-worse-than or --fail-under")
+        refuse("--format junit reports gates; add --no-worse-than or --fail-under")
     if ranks and layout is Layout.junit:
-        refuse("--ranks is a table, for which --format junit has no place; take github or json")
+        refuse("--ranks does not fit into --format junit; use github or json")
     if ranks and by and layout is Layout.csv:
-        refuse("--format csv is one table: of slices with --by, of ranks with --ranks; take json")
+        refuse("--format csv writes one table, either slices (--by) or ranks (--ranks); use json for both")
     if by and layout in (Layout.markdown, Layout.latex):
-        refuse(
-            f"--format {layout.value} is a table of means without slices; take table, json or csv with --by"
-        )
+        refuse(f"--format {layout.value} does not show slices; use table, json or csv with --by")
 
 
 def _by_name(scored: Iterable[Scored], baseline: str | None, option: str) -> dict[str, Scored]:
@@ -239,7 +237,7 @@ def _report(
 
 
 def _texts(compared: Comparison, slices: Rows, by: list[str], *, ranks: bool, is_last: bool) -> list[str]:
-    """The tables of systems, ranks and slices; CSV has the last of them, if nothing follows."""
+    """The tables of systems, ranks and slices. CSV has the last one, unless movers follow."""
     see = "--format csv" if is_last and not slices else "--format json"
     parts = [compared.text(see, "--format json")]
     parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []

@@ -1,7 +1,6 @@
-"""Gates: means that are too low, and systems that are worse than another. Each has a verdict.
+"""Gates: minimum means, and differences from a baseline. Each gate has a verdict.
 
-They are shown as lines, and in the words of continuous integration: JUnit's XML, and GitHub's annotations and
-step summary.
+Verdicts are printed as text, as JUnit XML, or as GitHub annotations with a step summary.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _ROWS = 500  # gates that a summary lists, of which GitHub takes 1 MiB
 
 
 class Verdict(NamedTuple):
-    """What was found of one gate."""
+    """The verdict of one gate."""
 
     option: str  # that asked for it
     name: str  # of what was held
@@ -48,7 +47,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Gates:
-    """The options that end a comparison with 1."""
+    """Options that make a comparison exit with 1."""
 
     no_worse_than: str | None = option(
         "Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
@@ -81,7 +80,7 @@ class Gates:
             refuse(f"--margin: {margin:g} is not a loss to accept; expected 0 or more, as in --margin 0.002")
 
     def failed(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        """Those that end the command with 1."""
+        """The verdicts that make the command exit with 1."""
         return [
             each
             for each in verdicts
@@ -89,7 +88,7 @@ class Gates:
         ]
 
     def facts(self, verdicts: list[Verdict], low: list[Verdict] | None) -> dict[str, Any]:
-        """What JSON has: the verdicts of `--no-worse-than`, and `low`, those of `--fail-under`, if given."""
+        """Verdicts for JSON: of `--no-worse-than`, and `low` of `--fail-under`, if requested."""
         facts: dict[str, Any] = {}
         if self.no_worse_than is not None:
             facts["gate"] = {
@@ -150,7 +149,7 @@ class Gates:
 def check_means(
     bounds: Iterable[tuple[Measure, float]], means: Mapping[str, float], name: str | None = None
 ) -> Iterator[Verdict]:
-    """What `--fail-under` finds of the means of one system."""
+    """The verdicts of `--fail-under` on the means of one system."""
     of_system = "" if name is None else f"{name}: "
     for measure, bound in bounds:
         mean = means[str(measure)]
@@ -164,7 +163,7 @@ def check_means(
 
 
 def hold(found: Sequence[Verdict], failed: Sequence[Verdict] | None = None) -> None:
-    """End the command with a line for each gate that failed, if any did. A line says what is undecided."""
+    """Print undecided gates, and exit with a line for each failed gate, if any."""
     failed = [each for each in found if each.verdict != HOLDS] if failed is None else failed
     for each in found:
         if each.verdict == UNDECIDED and each not in failed:
@@ -172,14 +171,14 @@ def hold(found: Sequence[Verdict], failed: Sequence[Verdict] | None = None) -> N
     if failed:
         more = len(failed) - _MOST
         lines = [each.line() for each in failed[:_MOST]]
-        end(GATE, *lines, *([f"and {more:,} more gates do not hold"] if more > 0 else []))
+        end(GATE, *lines, *([f"and {more:,} more gates failed"] if more > 0 else []))
 
 
 # ---- in the words of continuous integration ----
 
 
 def write_junit(found: Sequence[Verdict], failed: Sequence[Verdict]) -> None:
-    """A test case for each gate. One that is undecided, and passes so, is skipped."""
+    """Write a test case for each gate. Undecided gates that pass are skipped tests."""
     from xml.etree import ElementTree as ET
 
     def counts(**more: str) -> dict[str, str]:
@@ -202,7 +201,7 @@ def write_junit(found: Sequence[Verdict], failed: Sequence[Verdict]) -> None:
 def write_github(
     compared: Comparison, found: Sequence[Verdict], failed: Sequence[Verdict], *, ranks: bool
 ) -> None:
-    """An annotation for each gate that does not hold; then a summary, for the step's page or for stdout."""
+    """Write an annotation for each gate that does not pass, and a summary to the step page or stdout."""
     for each in found:
         if each.verdict != HOLDS:
             kind = "error" if each in failed else "warning"
@@ -223,14 +222,14 @@ def write_github(
 
 
 def _escaped(text: str) -> str:
-    """A text in a command of GitHub's runners."""
+    """Escape text for a GitHub workflow command."""
     return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _summary(
     compared: Comparison, found: Sequence[Verdict], failed: Sequence[Verdict], *, ranks: bool
 ) -> str:
-    hold = f"{count_of(len(found), 'gate')}, {len(failed):,} of which do not hold"
+    hold = f"{count_of(len(found), 'gate')}, {len(failed):,} of which failed"
     parts = [f"### fastndcg compare{f': {hold}' if found else ''}", markdown_text(compared.heading())]
     parts.append(compared.to_markdown(ranks=ranks).rstrip())
     parts += [f"> {markdown_text(f'caution: {caution}')}" for caution in compared.cautions]

@@ -60,7 +60,7 @@ def history(
     options.check_confidence(confidence)
     kept = History(history)
     if action is not Action.show and fail_under:
-        refuse(f"--fail-under has no meaning with {action.value}; pass it to `fastndcg history show`")
+        refuse(f"--fail-under cannot be used with {action.value}; pass it to `fastndcg history show`")
     if action is Action.add:
         sources = given.sources(reading)
         asked = options.read_measures(measure or [])
@@ -68,7 +68,7 @@ def history(
         inputs = how.inputs(sources, reading.roles(sources.score))
         runs = list(how.score_systems(inputs, asked or inputs.measures(), 0.0))
         if name is not None and len(runs) > 1:
-            refuse("--name is for one system; several are named by their files")
+            refuse("--name applies to one system; several take the names of their files")
         for each in runs:
             own = (each.run or "") if len(runs) > 1 else (name or "")
             kept.add(each.scores, at=at, name=own)

@@ -1,4 +1,4 @@
-"""The input of a command: which files, columns and systems it reads, as options and as data."""
+"""The input of a command: options for files, columns and systems, and the data they name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}  # of text that is n
 
 @dataclass(frozen=True)
 class Columns:
-    """The options that name columns of every table."""
+    """Options for the columns of any table."""
 
     query: str | None = options.QUERY
     doc_id: str | None = options.DOC_ID
@@ -52,7 +52,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Reading(Columns):
-    """The options of all commands that read predictions: which columns are read, and how."""
+    """Options of all commands that read predictions."""
 
     relevant_ids: str | None = option(
         "Column of the ids of the relevant documents of a query; --retrieved-ids goes with it."
@@ -100,7 +100,7 @@ class Reading(Columns):
 
 @dataclass(frozen=True)
 class ReadingOfMeans(Reading):
-    """`Reading`, and the columns that only means and measures of intents need."""
+    """`Reading` plus the columns of weights and intents."""
 
     weight: str | None = options.WEIGHT
     intents: str | None = option(
@@ -111,7 +111,7 @@ class ReadingOfMeans(Reading):
 
 @dataclass(frozen=True)
 class Systems:
-    """The options that say where several systems are read."""
+    """Options for the files of several systems."""
 
     paths: list[str] | None = argument(
         "PATH...",
@@ -150,7 +150,7 @@ def find_sources(
     reading: Reading | None = None,
     scores: Sequence[str] = (),
 ) -> Sources:
-    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
+    """Validate and return the sources. With `--qrels`, each PATH is a run."""
     paths, runs = [*(paths or [])], [*(run or [])]
     if qrels is not None:
         paths, runs = [], [*runs, *paths]
@@ -160,15 +160,15 @@ def find_sources(
             + ("give --qrels too" if qrels is None else "give runs too, as PATH or --run")
         )
     if qrels is None and not paths:
-        refuse("nothing to score. Give PATH, or --qrels and --run.")
+        refuse("no input. Give PATH, or --qrels and --run.")
     for name in ("is_judged", "propensity") if runs and reading is not None else ():
         if getattr(reading, name) is not None:
-            refuse(f"--{name.replace('_', '-')} has no meaning with --qrels and --run")
+            refuse(f"--{name.replace('_', '-')} cannot be used with --qrels and --run")
     for score, times in Counter(scores).items():
         if times > 1:
-            refuse(f"--score: {score} is given {times} times; give each column once")
+            refuse(f"--score: {score} is repeated {times} times; name each column once")
     if len(scores) > 1 and len(paths) != 1:
-        refuse("--score is repeatable for one PATH alone; give one column, or one file")
+        refuse("--score may be repeated only for one PATH; give one column, or one file")
     judgments, *each = read_once(qrels or "", *paths, *runs)
     return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
 
@@ -178,9 +178,9 @@ def read_once(*paths: str) -> list[str]:
     from fastndcg.sources import open_file
 
     if paths.count("-") > 1:
-        refuse("- is given twice; standard input is read once")
+        refuse("- appears twice, but standard input can be read only once")
     if "-" in paths and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
-        refuse("- is standard input, and nothing is piped into it; expected COMMAND | fastndcg ... -")
+        refuse("- means standard input, but nothing is piped into it; expected COMMAND | fastndcg ... -")
     return [
         open_file.MemoryFile(STDIN, sys.stdin.buffer.read) if path == "-" else open_file.read_once(path)
         for path in paths
@@ -194,15 +194,15 @@ def name_runs(paths: list[str]) -> list[str]:
         file = os.path.realpath(path) if Path(path).exists() else path
         if file in files:
             times, other = paths.count(path), files[file]
-            again = f"given {times} times" if times > 1 else f"{other}, which is given too"
-            refuse(f"{path} is {again}; give each file once")
+            again = f"repeated {times} times" if times > 1 else f"{other}, which is an input too"
+            refuse(f"{path} is {again}; name each file once")
         files[file] = path
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
 
 
 def check_results(out: Path, inputs: Iterable[str]) -> None:
-    """`check_out` of a file whose ending says its format."""
+    """`check_out` for a file whose suffix determines its format."""
     if out.suffix.lower() in _OTHER_SUFFIXES:
         refuse(
             f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; "
@@ -315,7 +315,7 @@ class Inputs:
                 roles = replace(self.roles, score=column)
                 if roles.intents is not None and not files.format.has_lists:
                     refuse(
-                        f"--intents names a column of lists, which {files.format.name} has not; "
+                        f"--intents names a column of lists, which {files.format.name} does not have; "
                         "give Parquet, or --qrels and --run"
                     )
                 chosen = files if self._letor else files.choose(roles, with_doc_id=self._by_id)
@@ -325,14 +325,14 @@ class Inputs:
         yield from self._runs(measures, missing)
 
     def _read(self, chosen: Dataset) -> Rankings | FileStream:
-        """All rankings at once, or a stream of files that are too large for it."""
+        """Read all rankings, or return a stream of files that are too large."""
         from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
 
         budget = None
         if self._memory is not None:
             if not chosen.can_be_streamed:
                 refuse(
-                    f"--memory has no meaning with {chosen.format.name}, which is read whole; "
+                    f"--memory cannot be used with {chosen.format.name}, which is read whole; "
                     "give Parquet or CSV to score it in parts"
                 )
             from fastndcg.sources.streams import bytes_of
@@ -346,7 +346,7 @@ class Inputs:
         rankings: Rankings = chosen.read()
         if not rankings.n_queries:
             raise InputError(
-                f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. "
+                f"{', '.join(map(str, chosen.paths))} has no rows to score. "
                 "Give a file with at least one query."
             )
         return rankings
@@ -358,7 +358,7 @@ class Inputs:
         new = [run for run in runs if run not in self.stored]
         if new and self._memory is not None:
             refuse(
-                "--memory has no meaning with --run, which is read whole; to score it in parts, store the "
+                "--memory cannot be used with --run, which is read whole; to score it in parts, store the "
                 "grades of its documents as a column of a Parquet file"
             )
         intents = self.roles.intents is not None or any(
@@ -375,9 +375,9 @@ class Inputs:
                 yield System(name, run, self._columns(run, judged, scored), rankings)
 
     def _columns(self, run: str, judged: Any, scored: Any) -> dict[str, str | None]:
-        """The columns that were taken of judgments and a run."""
+        """The columns used of judgments and a run."""
         if self.roles.score is not None and scored is None:
-            note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
+            note(f"--score cannot be used with {run}: the score of a TREC run is its fifth field")
         taken: dict[str, str | None] = {}
         for role in ("query", "doc_id", "relevance", "score", "rank"):
             names = [side[role] for side in (judged or {}, scored or {}) if role in side]
@@ -389,7 +389,7 @@ class Inputs:
 
 
 def options_of(roles: Roles) -> dict[str, Any]:
-    """The given options of roles, and their values."""
+    """The options of roles that differ from their defaults, with their values."""
     given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
     return {"--" + role.replace("_", "-"): value for role, value in given.items()}
 
@@ -410,10 +410,10 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
     from fastndcg.tables.roles import Columns
 
     if len(paths) > 1:
-        refuse("--scores are those of one PATH; give one")
+        refuse("--scores belongs to one PATH; give only one")
     for name in options_of(roles):
         if name not in ("--score", "--nan", "--ascending", "--unjudged"):
-            refuse(f"{name} has no meaning with --scores: LETOR has grades and queries alone")
+            refuse(f"{name} cannot be used with --scores: LETOR has grades and queries alone")
     how: Any = {"nan": roles.nan, "ascending": roles.ascending, "unjudged": roles.unjudged}
     columns = Columns("query_id", "label", STDIN if scores == "-" else scores, **how)
     return LetorFile(
@@ -428,13 +428,13 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
 def tell(
     queries: int, documents: int | None, columns: Mapping[str, str | None], name: str | None = None
 ) -> None:
-    """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
+    """Print to stderr what was read. Called last, so that a failing command prints only its error."""
     of_run = "" if name is None else f"{name}: "
     of_what = "stored results" if documents is None else count_of(documents, "document")
     note(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(columns)}")
 
 
 def columns_in_words(columns: Mapping[str, str | None]) -> str:
-    """The column of each role, to end a line with."""
+    """The column of each role as text."""
     named = ", ".join(f"{role}={column}" for role, column in columns.items() if column is not None)
     return f"; columns: {named}" if named else ""

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what their words mean: measures, gates, grades, slices, numbers."""
+"""Options shared by several commands, and parsers of measures, gates, grades, slices and numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_measures(texts: list[str], gates: Iterable[tuple[Measure, float]] = ())
 
 
 def read_pairs(option: str, texts: Iterable[str], what: str, example: str) -> Iterator[tuple[str, str]]:
-    """Pairs of texts with `=` between them, whose first text may hold `=` too."""
+    """Split texts at the last `=` into pairs."""
     for text in texts:
         first, _, second = (part.strip() for part in text.rpartition("="))
         if not (first and second):
@@ -85,7 +85,7 @@ def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
 
 
 def read_grades(text: str | None) -> dict[str, float] | float | None:
-    """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma. Or one grade."""
+    """Parse `--grades`: WORD=GRADE pairs separated by commas, or one number."""
     if text is None:
         return None
     if not isinstance(one := number_or_word(text), str) and math.isfinite(one):
@@ -103,7 +103,7 @@ def read_grades(text: str | None) -> dict[str, float] | float | None:
 
 
 def read_types(text: str | None) -> dict[str, str] | None:
-    """The type of each column, as `--types` has them."""
+    """Parse `--types`: COLUMN=TYPE pairs separated by commas."""
     texts = text.split(",") if text else []
     return dict(read_pairs("--types", texts, "a column and a type", "COLUMN=TYPE")) or None
 
@@ -125,11 +125,11 @@ def check_confidence(confidence: float) -> None:
 
 
 def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
-    """Columns of slices, each once. Ends the command if results have a column of the same name."""
+    """Distinct columns of slices. Ends the command if results have a column of the same name."""
     by = list(dict.fromkeys(given or []))
     for name in by:
         if name in taken:
-            refuse(f"--by: results have a column {name} of their own; give the column of slices another name")
+            refuse(f'--by: "{name}" is also a column of the results; rename the column')
     return by
 
 

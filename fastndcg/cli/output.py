@@ -1,4 +1,4 @@
-"""What a command writes: tables, JSON and CSV on stdout, lines on stderr; and how it ends."""
+"""Output of commands: tables, JSON and CSV on stdout, messages on stderr, exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write one line to stderr. It is lost where stderr cannot be written; the exit code stays."""
+    """Write one line to stderr, if stderr can be written."""
     with suppress(OSError, ValueError):
         sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
 
@@ -54,7 +54,7 @@ def refuse(message: str) -> NoReturn:
 
 
 def typed_command() -> str:
-    """The command line as it was typed, for pages to show."""
+    """The command line as typed, for the page."""
     import shlex
 
     return shlex.join(["fastndcg", *sys.argv[1:]])
@@ -65,7 +65,7 @@ def write_json(whole: Any) -> None:
 
 
 def write_csv(rows: Rows, names: list[str] | None = None) -> None:
-    """Rows as CSV, with `names` of columns where there may be no row."""
+    """Write rows as CSV. Without rows, `names` are the columns."""
     text = io.StringIO(newline="")
     names = list(rows[0]) if names is None else names
     cells = csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
@@ -81,7 +81,7 @@ def write_csv(rows: Rows, names: list[str] | None = None) -> None:
 
 
 def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = None) -> bool:
-    """Write `whole` as JSON or `rows` as CSV, if that is the format; whether it is."""
+    """Write `whole` as JSON or `rows` as CSV if requested; return whether anything was written."""
     if format == Format.json:
         write_json(whole)
     elif format == Format.csv:
@@ -92,7 +92,7 @@ def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = No
 def write_table(
     found: Table | pa.Table, name: str, format: str, keys: int, drops: Any = (), *, whole: bool = False
 ) -> None:
-    """A table: as JSON under a name, as CSV, or as text, `keys` columns at the left.
+    """Write a table as JSON under a name, as CSV, or as text with `keys` left-aligned columns.
 
     Text has no columns that are null in all rows, unless it is to be `whole`.
     """
@@ -107,7 +107,7 @@ def write_table(
 def write_summary(
     summary: Summary, format: Format, facts: dict[str, Any], slices: Rows | None = None
 ) -> None:
-    """The means, and those of slices if any, which CSV, one table, has instead."""
+    """Write the means and those of slices; CSV has only the slices if there are any."""
     whole = facts | {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
     if not write_data(format, whole, summary.rows if slices is None else slices):
         see = "--format csv" if slices is None else "--format json"  # CSV is one table
@@ -120,7 +120,7 @@ def write_summary(
 
 
 def slices_of(scores: Scores, by: Sequence[str], confidence: float | None) -> Rows:
-    """A row for each slice and measure: its queries, how many of them are empty, and if it is small."""
+    """One row per slice and measure: mean, numbers of queries and empty queries, whether it is small."""
     rows = []
     for group in scores.by(by, confidence or 0.95).to_pylist():
         for measure in scores.measures:
@@ -134,7 +134,7 @@ def slices_of(scores: Scores, by: Sequence[str], confidence: float | None) -> Ro
 
 
 def slices_texts(rows: Rows, left: int) -> list[list[str]]:
-    """Slices as people read them: names at the left, and a mark on small ones."""
+    """Slices as text: names at the left, small slices marked."""
 
     def text_of(number: float | None) -> str:
         if number is None:

@@ -1,4 +1,4 @@
-"""`fastndcg pool`: the first documents of several runs, which are the ones to judge."""
+"""`fastndcg pool`: the top documents of several runs, for judging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fastndcg report`: a page about one system or several, to send to others."""
+"""`fastndcg report`: an HTML page about one or several systems."""
 
 from __future__ import annotations
 

@@ -85,16 +85,13 @@ def score(
         options.check_confidence(confidence)
     sources = find_sources(paths, qrels, run, reading)
     if missing is not None and not sources.runs:
-        refuse("--missing has no meaning without --qrels and --run")
+        refuse("--missing cannot be used without --qrels and --run")
     if scores is not None and sources.runs:
-        refuse("--scores has no meaning with --qrels and --run")
+        refuse("--scores cannot be used with --qrels and --run")
     if out is not None:
         check_results(out, [*sources.paths, *sources.runs, sources.qrels, scores or ""])
     elif keep:
-        refuse(
-            "--keep carries columns into the file of --out, which is not given; "
-            "name it, as in --out per_query.parquet"
-        )
+        refuse("--keep adds columns to the file of --out; add --out, as in --out per_query.parquet")
     roles = reading.roles(score, [*(keep or []), *slices, *how.kept])
     of_predictions = {} if sources.runs else {"--keep": keep} | options_of(replace(roles, keep=()))
     inputs = how.inputs(sources, roles, of_predictions, letor=scores, together=True)
@@ -114,13 +111,13 @@ def score(
 
 
 _ONE_INTENT = (
-    "no query has more than one intent; is the second field of the qrels the intent, and no iteration?"
+    "no query has more than one intent; is the second field of the qrels an iteration instead of the intent?"
 )
 _ROUNDING = 1e-12
 
 
 def _notes_of_run(scored: Scored, how: Evaluation) -> list[str]:
-    """Lines about a run: that it has one intent, and where trec_eval's order of ties gives other values.
+    """Notes on a run: missing intents, and values that differ with trec_eval's order of ties.
 
     The latter are of measures that are spelled as in trec_eval.
     """

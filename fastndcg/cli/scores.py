@@ -1,4 +1,4 @@
-"""How predictions and stored results become scores, for `score`, `compare` and `history`."""
+"""Turns predictions and stored results into scores, for `score`, `compare` and `history`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Scored(NamedTuple):
     is_written: bool = False
 
     def knows_empty(self, measure: Measure) -> bool:
-        """Whether it is known which queries are empty. Stored results tell it only by NaN."""
+        """Whether the empty queries are known. Stored results mark them only by NaN."""
         return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
 
     def tell(self) -> None:
@@ -52,7 +52,7 @@ class Scored(NamedTuple):
         tell(self.scores.n_queries, self.documents, self.columns, self.run)
 
     def facts(self, *, signed: bool = True) -> dict[str, Any]:
-        """What JSON has about the system, with the signature of each measure."""
+        """Facts for JSON, with the signature of each measure."""
         facts: dict[str, Any] = {} if self.run is None else {"run": self.run}
         facts |= {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
         return facts | ({"signatures": [*self.scores._all_signatures().values()]} if signed else {})
@@ -64,7 +64,7 @@ _NOWHERE: Any = SimpleNamespace(**dict.fromkeys(("write", "restart", "sign"), la
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The options that say how predictions are evaluated."""
+    """Options of the evaluation."""
 
     convention: str | None = options.CONVENTION
     threads: int | None = options.THREADS
@@ -90,7 +90,7 @@ class Evaluation:
         of_predictions: Mapping[str, Any] | None = None,
         **how: Any,
     ) -> Inputs:
-        """Open the inputs. Ends the command where options do not go together, or if stored results are given
+        """Open the inputs. Ends the command if options contradict each other, or if stored results are given
         and one needs predictions.
         """
         if self.weights is not None and self.convention:
@@ -101,7 +101,7 @@ class Evaluation:
         for path in inputs.stored:
             for name, value in needed.items():
                 if value:
-                    refuse(f"{name} has no meaning with {path}, which holds stored results, not predictions")
+                    refuse(f"{name} cannot be used with {path}, which holds stored results, not predictions")
         return inputs
 
     def score(

@@ -96,8 +96,8 @@ def trec_eval(
     of_release: Any = release  # 9 or 10
     of_form: Any = form
     if form not in FORMS:
-        own = "; preferences are for trec_eval itself" if form in ("prefs", "qrels_prefs") else ""
-        refuse(f"--Rel_info_format: {form} is not read here{own}; expected {' or '.join(FORMS)}")
+        own = "; use trec_eval itself for preferences" if form in ("prefs", "qrels_prefs") else ""
+        refuse(f"--Rel_info_format: {form} is not supported{own}; expected {' or '.join(FORMS)}")
     with refusing("--measure: "):
         read_names(measure or [], of_release, of_form)
     # the judgments of one run are read beside it

@@ -1,4 +1,4 @@
-"""What all layers share, and nothing about rankings: it could serve another package.
+"""Helpers for all layers that know nothing about rankings.
 
 arrays       offsets, views and order of arrays
 arrow_types  Arrow arrays of all types brought to the few that are computed with

@@ -1,4 +1,4 @@
-"""Small functions of arrays that all parts share: offsets, views, order."""
+"""Array helpers: offsets, views, order."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
 
 
 def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
-    """Values as they are where none is missing; otherwise floats, NaN where one is."""
+    """Values unchanged if none is missing, otherwise as floats with NaN."""
     if is_arrow(values):
         if not values.null_count:
             return values
@@ -185,7 +185,7 @@ def split_unjudged(grades: Array, is_judged: Flags | None = None) -> tuple[Array
 
 
 def combine_flags(one: Flags | None, other: Flags | None) -> Flags | None:
-    """Documents that both say were judged; None says it of all."""
+    """Documents judged according to both masks; None means all."""
     if one is None or other is None:
         return one if other is None else other
     return one & other
@@ -206,7 +206,7 @@ def negate(numbers: Array) -> Array:
 
 
 def falling_keys(scores: Array) -> Int64:
-    """Keys that rise where scores fall, equal where they are equal.
+    """Keys that sort scores in descending order; equal scores have equal keys.
 
     >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
     array([2, 0, 1, 3])

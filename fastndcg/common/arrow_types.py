@@ -83,7 +83,7 @@ _EXACT = {16: 1 << 11, 32: 1 << 24, 64: 1 << 53}  # whole numbers below it are a
 
 
 def whole_ids(ids: Any) -> Any:
-    """Ids that are floats as integers, as they were before pandas met a missing one; NaN is null.
+    """Float ids as integers, undoing pandas' conversion of integers with missing values; NaN is null.
 
     Other ids, and floats of which one has a fraction, are returned as they are.
 
@@ -108,7 +108,7 @@ def whole_ids(ids: Any) -> Any:
 
 
 def without_points(ids: Any) -> Any:
-    """Ids of a text file without their ".0", if each is a whole number that is written so, as pandas does.
+    """Ids without a trailing ".0", if all are whole numbers that pandas wrote as floats.
 
     >>> without_points(pa.array(["7.0", None, "10.0"])).to_pylist()
     ['7', None, '10']
@@ -122,7 +122,7 @@ def without_points(ids: Any) -> Any:
 
 
 def with_long_offsets(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
+    """Cast strings of 2 GiB and more to the large type, whose offsets have 64 bits."""
     is_too_long = pa.types.is_string(column.type) and column.nbytes >= 2**31
     return column.cast(pa.large_string()) if is_too_long else column
 
@@ -178,7 +178,7 @@ def column_of(numbers: Array, kind: pa.DataType | None = None) -> pa.Array:
 
 
 def in_runs(ends: pa.Array, values: pa.Array) -> pa.RunEndEncodedArray:
-    """Values that each stand up to one of these rows. pyarrow's own way imports pandas wherever it is
+    """Row i of the result holds the values up to row i. pyarrow's own way imports pandas wherever it is
     installed, in 0.3 s, as do `pa.array`, `pa.scalar` and `Schema.empty_table`.
 
     >>> in_runs(pa.array([2, 3], pa.int32()), pa.array([7, 8])).to_pylist()
@@ -202,7 +202,7 @@ def places_of(ids: pa.Array) -> Int64:
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
-    """The type as which values are held: not every function of pyarrow knows views.
+    """The plain type of values: not every pyarrow function supports views.
 
     >>> without_views(pa.list_(pa.binary_view()))
     LargeListType(large_list<item: large_binary>)

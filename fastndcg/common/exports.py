@@ -20,7 +20,7 @@ class AsFrame:
         def to_arrow(self) -> pa.Table: ...
 
     def _frame(self) -> pa.Table:
-        """What is converted."""
+        """The Arrow data to convert."""
         return self.to_arrow()
 
     def to_pandas(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A draft of `path` to write to; it takes the place of `path` at the end, or vanishes after any error.
+    """Yield a draft of `path` that replaces it at the end, or is deleted after an error.
 
     A link stays, and the file that it leads to is replaced. A stream (`target_of`) gets the draft's content.
 
@@ -97,7 +97,7 @@ def _is_of_system(place: PurePath) -> bool:
 
 
 def handle_of(place: Path) -> int | None:
-    """The number of the open file of this process that a resolved path names, as /dev/stdout does."""
+    """The file descriptor that a resolved path names, such as /dev/stdout."""
     found = _HANDLE.fullmatch(str(place))
     if found is None or found[1] not in (None, os.path.realpath("/proc/self")):
         return None
@@ -141,7 +141,7 @@ KINDS = {
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a table is written as, by the ending of its file; Parquet where the ending says nothing.
+    """The format to write, from the file suffix; Parquet for unknown suffixes.
 
     >>> kind_of("a.CSV"), kind_of("a.pq")
     ('csv', 'parquet')
@@ -161,7 +161,7 @@ def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> 
 
 
 def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
-    """Rows as CSV has them: NaN is empty, a list is its values after one another, texts are as they are.
+    """Cells for CSV: NaN is empty, list values are joined, text is unchanged.
 
     If FASTNDCG_SPREADSHEET is 1, an apostrophe stands before each text that a spreadsheet would compute.
 

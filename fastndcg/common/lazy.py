@@ -10,7 +10,7 @@ __all__ = ["is_arrow", "pa"]
 
 
 class _Later:
-    """Stands for a module until something of it is asked for."""
+    """A placeholder that imports the module on first access."""
 
     def __init__(self, name: str) -> None:
         self._name = name

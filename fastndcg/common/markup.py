@@ -1,4 +1,4 @@
-"""Rows of texts as HTML and as Markdown, which show them and do nothing else."""
+"""HTML and Markdown tables of escaped text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Texts = list[list[str]]  # the first row is the header
 
 
 def html_text(text: str) -> str:
-    r"""A text as HTML that shows it, and does nothing else.
+    r"""Escape text for HTML.
 
     >>> print(html_text("<b>\x1b"))
     &lt;b&gt;\x1b
@@ -40,7 +40,7 @@ def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""A text as Markdown that shows it: no HTML, no link, no other cell of a table.
+    r"""Escape text for Markdown: no HTML, links or table cells.
 
     >>> print(markdown_text("<b>[a](b)|*c*"))
     \<b\>\[a\](b)\|\*c\*

@@ -163,7 +163,7 @@ _length = 0  # characters that are shown
 
 
 def _write(text: str) -> None:
-    """Write a text in place of what is shown; a failure must not fail the call."""
+    """Replace the progress line. Errors of the terminal are ignored."""
     global _length
     with _lock, suppress(OSError, ValueError):
         sys.stderr.write((f"\r{' ' * _length}\r" if _length else "") + text)

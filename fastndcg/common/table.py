@@ -143,7 +143,7 @@ def labels_of(names: Iterable[tuple[str, ...]], longest: int = _LONGEST) -> dict
 
 
 def digits(value: float, form: str = ".6f") -> str:
-    """A float as text; the one place that says how NaN is shown."""
+    """A float as text; decides how NaN is shown."""
     return "NaN" if math.isnan(value) else format(value, form)
 
 
@@ -163,7 +163,7 @@ def shown_value(value: object) -> str:
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """A text on one line, all of it visible; the middle of a long text is left out."""
+    """Text on one line, control characters escaped; the middle of long text is left out."""
     line = visible(text)
     if len(line) <= longest:
         return line
@@ -245,7 +245,7 @@ def _columns(rows: Texts, places: Sequence[int], left: Collection[int]) -> str:
 
 
 def _lines(rows: Texts, keys: Sequence[int], places: Sequence[int], width: int) -> Iterator[str]:
-    """A line with the names of each row, and a line for each other column."""
+    """Each row over several lines: its names, then one line per other column."""
     header, *others = rows
     numbers = [place for place in places if place not in keys]
     size = max((len(header[place]) for place in numbers if 2 * len(header[place]) <= width), default=0)

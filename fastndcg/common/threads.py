@@ -1,4 +1,4 @@
-"""The one rule for `threads=`."""
+"""The meaning of `threads=`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def check_threads(threads: int | None) -> int | None:
-    """The number of threads that was asked for; None where the caller of this function decides.
+    """Validate `threads=`; None leaves the choice to the caller.
 
     >>> check_threads(4), check_threads(None)
     (4, None)

@@ -172,7 +172,7 @@ def field_of(rule: Convention, name: str) -> Any:
 def reports_of(
     rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
 ) -> dict[Convention, tuple[Reported, float] | str]:
-    """What each convention reports, and its mean, or why it has none; those that rank alike share a pass."""
+    """The values and mean of each convention, or the error; conventions with equal rankings share a pass."""
     check_threads(threads)  # here, since errors below are returned as reasons
     reports: dict[Convention, tuple[Reported, float] | str] = {}
     for group in alike((rule, resolve(measure, rule)) for rule in rules):
@@ -347,7 +347,7 @@ def explain_conventions(
     for rule in rules:
         if isinstance(means[rule], str):
             raise ConventionError(
-                f"there is no way from {start.name} to {end.name} on this data: {means[rule]}"
+                f"{start.name} cannot be turned into {end.name} on this data: {means[rule]}"
             )
     values = {rule: mean for rule, mean in means.items() if isinstance(mean, float)}
     at, value = start, values[start]

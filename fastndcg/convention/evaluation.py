@@ -1,4 +1,4 @@
-"""Prepare data, and compute, round and average values, as a tool does."""
+"""Prepare data and compute, round and average values as a given tool does."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Reported(NamedTuple):
 
 
 def report(convention: Convention, measure: Measure, values: Float64, rankings: Rankings) -> Reported:
-    """Return what the tool reports, from the measure's values, which are NaN for empty queries."""
+    """Turn the measure's values, NaN for empty queries, into those that the tool reports."""
     returned, (offsets, grades) = rankings.lengths > 0, ideals.pool(rankings)
     judged = np.diff(offsets) > 0
     if convention.unjudged == "skip_irrelevant":
@@ -412,7 +412,7 @@ def check_rankings(rankings: object) -> Rankings:
 
 
 def alike(pairs: Iterable[Pair]) -> Iterable[list[Pair]]:
-    """Groups of pairs that prepare rankings alike, so that one pass ranks for all measures of a group."""
+    """Group pairs whose rankings are prepared the same way, to rank once for each group."""
     groups: dict[tuple[str | bool | None, ...], list[Pair]] = {}
     for pair in dict.fromkeys(pairs):
         rule, _ = pair

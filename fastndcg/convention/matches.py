@@ -32,7 +32,7 @@ _MOST_DECIMALS = 9  # numbers with more are not rounded
 
 
 class _Fit(NamedTuple):
-    """How far a convention's numbers are from those that are reported; the first three say what is nearer."""
+    """Distance of a convention's numbers from the reported ones; the first three fields sort."""
 
     differing: int  # numbers that differ by more than rounding and the tolerance
     misfit: float  # mean of what is beyond rounding; a number that one side lacks is 1
@@ -162,7 +162,7 @@ def _fit(
 
 
 def _are_alike(one: _Fit, other: _Fit) -> bool:
-    """Whether the numbers cannot tell two conventions apart: both match, or both have the same values."""
+    """Whether the numbers cannot distinguish two conventions: both match, or their values are equal."""
     if one.differing == 0 or other.differing == 0:
         return one.differing == other.differing
     tolerance = max(one.rule.tolerance, other.rule.tolerance)

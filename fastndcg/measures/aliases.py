@@ -80,7 +80,7 @@ _ANSWER_BY_KEY = {key(name): answer for names, answer in _ANSWERS.items() for na
 
 
 def answer(name: str) -> str:
-    """What to ask for instead of a name that is no measure: the answer for it, or the three nearest names.
+    """Advice for an unknown measure name: what exists instead, or the three nearest names.
 
     >>> answer("hitrat")
     'Did you mean HitRate (Success here)? docs/measures.md and `fastndcg measures` list all names.'

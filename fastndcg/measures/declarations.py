@@ -1,4 +1,4 @@
-"""What a declaration of a tool says: its measures with their parameters, and rules for a whole evaluation."""
+"""The schema of a tool's declaration: its measures with parameters, and rules for a whole evaluation."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _canonical(measure: str | None, more: Mapping[str, Any]) -> tuple[tuple[str,
 
 @dataclass(frozen=True)
 class Rule:
-    """What one tool does, field by field. A `Convention` also has the measures.
+    """The rules of one tool, field by field. A `Convention` also has the measures.
 
     The fields gain to rel are parameters of the measure `of`, and `others` are the tool's other measures:
     `find` returns the rule for one of these.
@@ -238,12 +238,12 @@ class Rule:
         for name, words in words_of.items():
             if (value := getattr(self, name)) not in words:
                 raise MeasureError(
-                    f"{name}={value!r} is not known to conventions: "
+                    f"{name}={value!r} is not a value of conventions: "
                     f"{name} is one of {', '.join(map(repr, words))}.{suggest(str(value), words)}"
                 )
         if self.score_dtype not in (None, "float32"):
             raise MeasureError(
-                f"score_dtype={self.score_dtype!r} is not known to conventions; "
+                f"score_dtype={self.score_dtype!r} is not a value of conventions; "
                 "expected None (the type of the scores) or 'float32'"
             )
         # values in their canonical, hashable form, as measures have them

@@ -103,7 +103,7 @@ class Measure:
 
     @property
     def _written(self) -> float | str | None:
-        """What its notation has behind @, if anything."""
+        """The part of its notation after @, if any."""
         return self.params["recall"] if self.definition.cut == "recall" else self._at
 
     def __call__(self, *data: Never, **parameters: Unpack[Parameters]) -> Measure:

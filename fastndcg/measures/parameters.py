@@ -324,14 +324,14 @@ def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
         other = read.setdefault("gain", gain)
         if not isinstance(other, str) or other != gain:
             raise MeasureError(
-                f"dcg={dcg!r} and gain={other!r} are both given, but dcg is ir_measures' name for the gain; "
-                "give one of them"
+                f"dcg={dcg!r} and gain={other!r} were both passed, but dcg is ir_measures' name for "
+                "the gain; pass only one"
             )
     if "gains" in read:
         gains = read.pop("gains")
         if "gain" in read and read["gain"] != "linear":
             raise MeasureError(
-                "gain and gains are both given; give one: gain defines all grades, "
+                "gain and gains were both passed; pass only one: gain defines all grades, "
                 "gains overrides some of a linear gain"
             )
         if gains is not None:

@@ -646,8 +646,8 @@ def rule_named(name: str) -> Rule:
     if name in REFUSED:
         raise ConventionError(f'"{name}" cannot be reproduced: {REFUSED[name]}')
     raise ConventionError(
-        f'no convention is called "{name}"; there are: '
-        f"{', '.join(_RULES)}.{suggest(str(name), [*_RULES, *REFUSED])}"
+        f'no convention is called "{name}".{suggest(str(name), [*_RULES, *REFUSED])} '
+        "docs/conventions.md and `fastndcg conventions` list all names."
     )
 
 
@@ -659,7 +659,7 @@ def rule_on(rule: Rule, measure: str, keyword: str = "convention", *, cut: bool 
     having = [each.name for each in DECLARED if each.find(measure, cut=cut)]
     if not having:
         raise ConventionError(
-            f"{measure} has no convention: no tool that is known here has it. "
+            f"{measure} has no convention: none of the known tools computes it. "
             f"Give {measure} without {keyword}=."
         )
     at = "" if measure not in rule.names_of_measures else " with a cutoff" if cut else " without a cutoff"

@@ -1,4 +1,4 @@
-"""What is evaluated.
+"""`Rankings`: the input of an evaluation.
 
 rankings       `Rankings` and its constructors
 sanity_checks  warnings of data that look wrong

@@ -396,7 +396,7 @@ class Rankings:
         blame: Blame = BY_ROW,
         **columns: Unpack[ColumnsAndIds],
     ) -> Self:
-        """`from_offsets` without a look at oddities, for what is not a user's array."""
+        """`from_offsets` without sanity checks, for arrays that are not a user's."""
         return cls._of(**cast_columns(offsets, relevance, scores, blame, **columns))
 
     @classmethod
@@ -415,7 +415,7 @@ class Rankings:
         return warn_of_oddities(rankings, names_of_sides(qrels, run), ranks_of(run))
 
     def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
-        """`with_scores` without a look at oddities, for a system that is still being trained."""
+        """`with_scores` without sanity checks, for a system in training."""
         values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
         # cached facts about grades and queries hold for all systems
@@ -633,7 +633,7 @@ class Rankings:
 
     @property
     def _blame(self) -> Blame:
-        """How documents and queries are called in messages."""
+        """Names of documents and queries for messages."""
         return Blame(self.offsets, self.__dict__["_query_ids"], self.__dict__["_first_row"])
 
     def _name_of(self, query: int) -> str:

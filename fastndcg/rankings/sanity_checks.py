@@ -1,4 +1,4 @@
-"""Warn of data that can be evaluated but look wrong, whatever it came from.
+"""Warnings about data that can be evaluated but looks wrong, whatever its source.
 
 All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score
 column is examined, and whether grades are fractions.
@@ -33,7 +33,7 @@ _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
 
 class Names(NamedTuple):
-    """How messages call the grades and scores that are examined, and what is known of them."""
+    """Names of the examined grades and scores for messages, and facts about them."""
 
     grades: str = "relevance"
     scores: str = "scores"
@@ -43,7 +43,7 @@ class Names(NamedTuple):
     are_joined: bool = False  # from judgments and a run, whose unjudged documents are no oddity
 
     def unless(self, what: str, argument: str) -> str:
-        """Advice to name the column that is meant."""
+        """Advice to name the intended column."""
         if not self.are_columns:
             return f"; if that is not meant, check the {what}"
         return f"; if that is not meant, name the column of {what} by {argument}="
@@ -73,7 +73,7 @@ def ranks_of(run: Side) -> tuple[Array, Array]:
 
 @dataclass
 class Oddities:
-    """Oddities of a set of rankings. Call `add` for each part that is read, and `warn` after the last one.
+    """Sanity checks of rankings. Call `add` for each part that is read, and `warn` after the last one.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings
@@ -161,7 +161,7 @@ class Oddities:
 
 
 def warn_if_swapped(names: Names, grades: Array, scores: Array) -> None:
-    """Warn of the rows of matrices as of rankings of as many queries."""
+    """Warn about matrices whose rows look wrong as rankings."""
     if len(grades) >= _FEWEST and are_swapped(grades.ravel()[:_FIRST], scores.ravel()[:_FIRST]):
         _warn_of_swap(names)
 
@@ -175,7 +175,7 @@ def _warn_of_swap(names: Names) -> None:
 
 
 def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | None = None) -> V:
-    """Warn of oddities in rankings that were read whole, and return them."""
+    """Warn about rankings that look wrong, and return them."""
     found = Oddities(names)
     found.add(rankings, ranks)
     found.warn()

@@ -1,4 +1,4 @@
-"""The page of `report`, which a reader understands without this package, and the page of a history.
+"""HTML pages: `report` for readers who do not know the package, and the page of a history.
 
 page      `report` and `history_page`: compute the results, and write the file
 answer    its first sentences: which system is better, how sure that is, and what to be careful about

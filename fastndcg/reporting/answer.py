@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 def answer(found: Found) -> list[str]:
-    """Sentences for a reader who reads no further."""
+    """The sentences of the answer."""
     sure = f"with {100 * found.confidence:g} % confidence"
     if found.comparison is None:
         ((name, scores),) = found.scores.items()
@@ -117,7 +117,7 @@ def slice_rows(found: Found, system: str, baseline: str) -> list[dict[str, Any]]
 
 
 def cautions(found: Found) -> list[str]:
-    """What to be careful about. Systems of which the same is said are named together."""
+    """Cautions; systems with the same caution are named together."""
     facts: dict[str, list[str]] = {}
     for name in found.rankings:
         for fact in _facts_of(found, name):

@@ -37,7 +37,7 @@ def result(caption: str, found: Any) -> str:
 
 
 def wide(caption: str, html: str) -> str:
-    """A part that scrolls sideways where the screen is narrow."""
+    """A section that scrolls sideways on narrow screens."""
     name = html_text(caption)
     return f'<h3>{name}</h3><div class="wide" tabindex="0" role="region" aria-label="{name}">{html}</div>'
 

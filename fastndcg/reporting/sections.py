@@ -61,7 +61,7 @@ def _comparison(found: Found, comparison: Comparison) -> Iterator[str]:
 
 
 def _differences(caption: str, name: str, rows: Iterable[dict[str, Any]]) -> str:
-    """The numbers of differences that a reader needs."""
+    """The main numbers of the comparison."""
     rows = list(rows)
     counts = ["queries"] * (len({row["queries"] for row in rows}) > 1 or name == "slice")
     shown = [[name, "difference", "interval", "p", "better for", "worse for", *counts]]

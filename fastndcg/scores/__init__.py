@@ -1,4 +1,4 @@
-"""What comes out.
+"""Results: values, means and tables.
 
 scores   `Scores`: values for each query, and their tables
 summary  `Means` and `Summary`: the numbers of each measure over all queries

@@ -121,7 +121,7 @@ class Scores(AsFrame):
 
     @property
     def _rankings(self) -> Any:
-        """The rankings that were evaluated, if they are at hand, or None."""
+        """The evaluated rankings if still available, or None."""
         source = getattr(self._source, "rankings", self._source)
         return None if isinstance(source, pa.Table) else source
 
@@ -273,7 +273,7 @@ class Scores(AsFrame):
         check_kept(names, kept)
         check_free(names, ["queries"] if confidence is None else ["queries", "small"])
         if not names:
-            raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
+            raise ColumnError(f"no column to group by; available columns: {', '.join(kept)}")
         distinct, codes, n = numbered_groups([self.queries[name] for name in names], self.n_queries)
         sizes = np.bincount(codes, minlength=n)
         table: dict[str, Any] = dict(zip(names, distinct, strict=True))
@@ -344,7 +344,7 @@ class Scores(AsFrame):
         return moments.mean(weighted=self._weight is not None)
 
     def _sums_by(self, row: int, codes: Int64, n: int, *, spread: bool) -> Moments:
-        """The sums of what enters the mean of each of n groups of queries."""
+        """Sums over the queries that enter the mean of each of n groups."""
         counts = self._counts(row)
         of_values = codes if counts is None else codes[counts]
         return Moments.by_group(of_values, n, *self._values_that_count(row), spread=spread)
@@ -424,7 +424,7 @@ class Scores(AsFrame):
         return self._of(self.queries) if is_unread else self
 
     def _all_signatures(self) -> dict[str, str]:
-        """Those that results are stored with."""
+        """The signatures that are stored with results."""
         known = self._known()
         return {str(measure): known._signature_at(row) for row, measure in enumerate(self.measures)}
 

@@ -78,7 +78,7 @@ _ADDED = np.uint64(0x9E3779B97F4A7C15)  # so that no hash of a grade is 0
 
 
 class Digests(NamedTuple):
-    """What results were computed of. Those of parts add up to those of the whole, in whatever order.
+    """Digests of queries and judgments. Digests of parts add up to those of the whole, in any order.
 
     >>> from fastndcg import Rankings
     >>> rankings = Rankings.from_lists([[3, 0], [1, 2, 0]])

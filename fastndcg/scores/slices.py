@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def columns_of_means(
     name: str, means: Sequence[float], moments: Iterable[Moments], confidence: float | None, *, weighted: bool
 ) -> dict[str, pa.Array]:
-    """The mean of each group, and with a confidence its ends, as columns of a measure."""
+    """Columns of a measure: the mean of each group, and its interval if `confidence` is set."""
     columns = {name: pa.array(means, pa.float64())}
     if confidence is not None:
         pairs = zip(means, moments, strict=True)
@@ -37,7 +37,7 @@ def column_names(columns: str | Iterable[str]) -> list[str]:
     if isinstance(columns, str):
         return [columns]
     if not isinstance(columns, Iterable):
-        raise InputTypeError(f"a {type(columns).__name__} names no column; expected one name, or several")
+        raise InputTypeError(f"a {type(columns).__name__} is not a column name; expected one name or several")
     return list(dict.fromkeys(columns))
 
 
@@ -46,8 +46,8 @@ def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> 
     for name in names:
         if name not in kept:
             raise ColumnError(
-                f'there is no column "{name}"{purpose}; kept were: {", ".join(kept)}. Name it in keep= '
-                f"where the rankings are read.{suggest(str(name), kept)}"
+                f'there is no column "{name}"{purpose}; available columns: {", ".join(kept)}. '
+                f"Name it in keep= where the rankings are read.{suggest(str(name), kept)}"
             )
 
 
@@ -83,7 +83,7 @@ def numbered_groups(
         try:
             found = plain[-1].dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:
-            said = f"queries cannot be grouped by values of type {plain[-1].type}; name a column of others"
+            said = f"queries cannot be grouped by a column of type {plain[-1].type}; choose another column"
             raise ColumnError(said) from None
         places = places_of(found.dictionary)
         codes = codes * len(places) + places[array_of(found.indices)]
@@ -95,7 +95,7 @@ def numbered_groups(
 
 
 class SomeQueries(NamedTuple):
-    """The source of scores of some of the queries of rankings."""
+    """A subset of the queries of evaluated rankings."""
 
     queries: pa.Table
     rankings: Any
@@ -120,8 +120,8 @@ def weights_by(scores: Any, weights: str | None) -> Float64 | None:
         if len(found) > 1:
             shown = ", ".join(f"rel={rel:g}" for rel in sorted(found))
             raise InputError(
-                f"weights='n_relevant' is not one number for each query: the measures have {shown}; "
-                "evaluate measures of each rel by themselves"
+                f"weights='n_relevant' is not a single number per query: the measures have {shown}; "
+                "evaluate the measures of each rel separately"
             )
         measure = NumRel(rel=float(found.pop()))
     if measure in scores.measures:
@@ -161,15 +161,15 @@ def _column(scores: Any, name: str) -> Float64:
     if name not in kept:
         known = [*COUNTS, *kept]
         raise ColumnError(
-            f"weights={name!r} is no column of the queries, which have: {', '.join(kept)}; expected one of "
-            f"these, 'n_relevant', 'n_docs' or None. A column of the data is kept if it is named in keep=."
+            f"weights={name!r} is not a column of the queries, which have: {', '.join(kept)}; "
+            "expected one of these, 'n_relevant', 'n_docs' or None. keep= keeps a column of the data."
             f"{suggest(str(name), known)}"
         )
     column = scores.queries[name]
     try:
         found: Float64 = array_of(column.cast("float64"))
     except pa.ArrowException:
-        said = f'column "{name}" is of {column.type} and holds no weights; expected numbers'
+        said = f'column "{name}" is {column.type}; expected numeric weights'
         raise InputError(said) from None
     bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
     if column.null_count or len(bad):

@@ -89,11 +89,11 @@ class Summary(Table):
         return rows
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
-        """As `Table.text`, with all means."""
+        """Like `Table.text`, with all means."""
         return fit(self._texts(), len(self._labels), self._DROPS, width, see)
 
     def under(self, heading: str) -> str:
-        """The table below a heading, as the scores print that it is of."""
+        """The table below a heading, for the repr of scores."""
         return f"{heading}\n{self.text(terminal_width(), 'summary().to_arrow()')}"
 
 

@@ -1,4 +1,4 @@
-"""From measures and rankings to values.
+"""Scoring: from measures and rankings to values.
 
 methods       `values` and `score`; the declaration of a measure names the method by which it is computed
 plan          measures and grades as tables

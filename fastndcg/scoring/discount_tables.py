@@ -56,7 +56,7 @@ def call_function(function: Function, argument: float, of: str) -> float:
 
 @lru_cache(maxsize=64)
 def _known_discounts(discount: str | float | Numbers | Power | Harmonic, ranks: int) -> Float64:
-    """As `discount_table`. Extended precision is rounded once, so all processors have equal bits."""
+    """Compute `discount_table`. Extended precision is rounded once, so all processors give equal bits."""
     if isinstance(discount, Numbers):
         return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
     rank = np.arange(1, ranks + 1, dtype=np.longdouble)

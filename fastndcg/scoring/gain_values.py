@@ -132,7 +132,7 @@ def gain_of(function: GainFunction, grade: float) -> float:
 
 
 class NoGainError(Exception):
-    """A measure is not defined for a grade that occurs: what is said before and after where it occurs."""
+    """Text before and after the location of a grade for which a measure is not defined."""
 
     def __init__(self, grade: float, what: str, why: str) -> None:
         super().__init__(grade, what, why)
@@ -163,16 +163,14 @@ def check_gains(measure: Measure, function: GainFunction, occurring: tuple[float
         elif math.isinf(gain) or (function.gain == "linear" and abs(gain) > EXACT):
             what = f"grade {shown}"
             why = (
-                f" has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
+                f" has no exact gain in {measure}: float64 does not represent every integer above 2**53. "
                 "Use smaller grades, or give gain= a mapping."
             )
         elif function.gain == "stop" and gain > 1:
-            why = (
-                f": the highest of its scale is {function.top:g}. Name the scale, as in ERR(max_rel={shown})."
-            )
+            why = f": the scale ends at {function.top:g}. Name the scale, as in ERR(max_rel={shown})."
         elif measure.definition.gain == "stop" and not 0 <= gain <= 1:
             why = (
-                f": the probability to stop would be {gain:g}. Give one from 0 to 1 for each grade, as in "
+                f": the stopping probability would be {gain:g}. Give one from 0 to 1 for each grade, as in "
                 f"{measure.name}(stop={{0: 0, 1: 0.2, 2: 0.7}})."
             )
         elif gain < 0 and measure.definition.divisor == "ideal" and measure.params.get("floor") != "worst":
@@ -223,19 +221,19 @@ def check_complete(measure: Measure) -> None:
             value.forget()
     if params.get("clip") and not params["ips"]:
         raise MeasureError(
-            f"{measure} cuts propensities that it does not use; "
-            f"take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
+            f"{measure} has clip= but does not use propensities; "
+            f"add ips=True, as in {measure.name}(ips=True, clip={params['clip']:g})"
         )
     plain = params.get("denominator") == "n_relevant" and params.get("score_above") is None
     if params.get("ties") == "block" and (measure.is_cut or not plain):
         raise MeasureError(
-            f"{measure} counts a tied group as a whole, so that it has no cutoff, no threshold of scores and "
-            "no other denominator than 'n_relevant'. Leave them out, or take another rule for ties"
+            f"{measure} counts a tied group as a whole, so it takes no cutoff, no score threshold and "
+            "no other denominator than 'n_relevant'. Remove them, or use another rule for ties"
         )
     if params.get("stop", "exp2") != "exp2" and params.get("max_rel", 4) != 4:
         raise MeasureError(
-            f"{measure} takes its probabilities from stop, so that "
-            f"max_rel={params['max_rel']:g} changes nothing; give one of them"
+            f"{measure} takes its probabilities from stop, so "
+            f"max_rel={params['max_rel']:g} has no effect; pass only one"
         )
     if measure.definition.discount == "harmonic" and not measure.is_cut:
         raise MeasureError(
@@ -243,13 +241,11 @@ def check_complete(measure: Measure) -> None:
         )
     if measure.is_cut and params.get("ideal") == "returned" and params["ties"] == "average":
         raise MeasureError(
-            f"{measure} has another ideal for each order of tied documents; "
-            f'take ties="input", as in {measure(ties="input")}, or ties="worst" or "best"'
+            f"{measure} has a different ideal for each order of tied documents; "
+            f'use ties="input", as in {measure(ties="input")}, or ties="worst" or "best"'
         )
     if params.get("floor") == "worst" and params["ideal"] != "judged":
-        raise MeasureError(
-            f"{measure} has no worst ranking: that of the judged documents is known; take ideal='judged'"
-        )
+        raise MeasureError(f"{measure} has no worst ranking, except with ideal='judged'")
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
     if measure.definition.gain == "scaled" and (
@@ -270,8 +266,8 @@ def check_complete(measure: Measure) -> None:
         )
     if params.get("judged_only") and params.get("unjudged") is not None:
         raise MeasureError(
-            f"{measure} both drops unjudged documents and gives them a grade; "
-            f"take judged_only=True or unjudged={params['unjudged']:g}"
+            f"{measure} both drops unjudged documents and grades them; "
+            f"use judged_only=True or unjudged={params['unjudged']:g}"
         )
 
 

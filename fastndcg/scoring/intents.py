@@ -68,7 +68,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     if rankings.intents is None:
         raise InputError(
             f"{measures[0]} needs a grade of each document for each intent of its query, "
-            "and these rankings have none. Read judgments of intents and a run, as in "
+            "which these rankings lack. Read judgments of intents and a run, as in "
             "read_trec(qrels=..., run=..., intents=True), or name a list column, as in "
             'intents="grades".'
         )
@@ -76,7 +76,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
         check_complete(measure)
         if measure.params.get("max_rel") is not None and measure.rel != 1:
             raise MeasureError(
-                f"{measure} takes every grade for what it is, as max_rel says, "
+                f"{measure} takes grades as they are, because of max_rel, "
                 f"and none from {measure.rel:g} on alike, as rel says; leave one of the two out"
             )
     out = np.empty((len(measures), rankings.n_queries))
@@ -216,7 +216,7 @@ def _check(measure: Measure, longest: int, terms: int, occurring: list[float]) -
         if function.gain == "stop" and gain > 1:
             raise InputError(
                 f"{measure} is not defined for grade {grade:g} of an intent: "
-                f"the highest of its scale is {function.top:g}. "
+                f"the scale ends at {function.top:g}. "
                 f"Name the scale, as in {measure.name}(max_rel={grade:g})."
             )
         if not (gain >= 0 and math.isfinite(gain)):

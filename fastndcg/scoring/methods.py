@@ -79,7 +79,7 @@ def cutoffs_of_queries(column: str, rankings: Rankings) -> npt.NDArray[np.int64]
     kept = rankings.queries.column_names
     if column not in kept:
         raise ColumnError(
-            f'there is no column "{column}" to take cutoffs from; kept were: {", ".join(kept)}. '
+            f'there is no column "{column}" to take cutoffs from; available columns: {", ".join(kept)}. '
             f"Name it in keep=.{suggest(column, kept)}"
         )
     found = rankings.queries[column]
@@ -136,7 +136,7 @@ def replace_undefined(
     if not (finite | undefined).all():
         row, query = np.argwhere(np.isinf(values))[0]
         raise InputError(
-            f"{measures[row]} has too many ways to order the tied documents of query "
+            f"{measures[row]} has too many orders of the tied documents of query "
             f"{rankings._name_of(int(query))} for an exact expectation. "
             'Use ties="input", "worst" or "best".'
         )

@@ -113,7 +113,7 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
     propensity: Any = rankings.propensity
     if propensity is None:
         raise InputError(
-            f"{measure} needs the probability that each document was seen, and these rankings have none. "
+            f"{measure} needs the probability that each document was seen, which these rankings lack. "
             'Give it, or name its column, as in propensity="propensity".'
         )
     gain_values.check(measure, rankings)

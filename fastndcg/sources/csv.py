@@ -34,7 +34,7 @@ _INSTEAD = "\x1f"  # what stands for separators of several bytes, as pyarrow rea
 _NULLS = ("NA", "N/A", "<NA>", "None", "NULL", "null")  # in columns of numbers; a document may be called so
 _MOST_COMMENTS = 100  # lines before the header
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
-_EXPECTED = 'expected the names of columns there, as in "query_id,relevance,score"'
+_EXPECTED = 'expected column names, as in "query_id,relevance,score"'
 # names of so many fields, as messages suggest them
 _ONE_TABLE = {3: "query_id relevance score", 4: "query_id doc_id relevance score"}
 _SIDES = {

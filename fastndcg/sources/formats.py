@@ -82,10 +82,10 @@ def format_of(
     if named is not None:
         return named  # its reader reports what is wrong with the file
     if not is_text:
-        what = f"begins with {start[:8]!r}, as no format does that is read" if text else "is empty"
+        what = f"begins with {start[:8]!r}, which is not a supported format" if text else "is empty"
         raise SourceError(
-            f"{name} {what}; expected {TABLE.name}, plain or packed by gzip, bzip2 or Zstandard, "
-            "its text in UTF-8"
+            f"{name} {what}; expected {TABLE.name}, plain or compressed with gzip, bzip2 or "
+            "Zstandard, text in UTF-8"
         )
     if _LETOR_LINE.match(line):
         return LETOR

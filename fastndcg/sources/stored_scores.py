@@ -79,7 +79,7 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
     table = stored.read()
     if not len(table):
         raise InputError(
-            f"{path} has no rows, so there is nothing to compare. Give results of a query or more."
+            f"{path} has no rows, so there is nothing to compare. Give results of at least one query."
         )
     is_several = table.column_names[0] == "run" and table.column_names[1] not in names
     ids = table.column_names[is_several]
@@ -134,8 +134,8 @@ def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measur
     queries = table.drop_columns(list(labels.values()))
     if pc.count_distinct(queries[0]).as_py() < len(queries):
         raise InputError(
-            f"{path} has no column of grades and scores with a usual name, and is none of results, "
-            f'since "{queries.column_names[0]}" repeats. Name the columns of predictions, '
+            f"{path} has no column of grades and scores with a usual name, and does not hold stored results, "
+            f'because "{queries.column_names[0]}" repeats. Name the columns of predictions, '
             "as in --relevance and --score, or give each query one row."
         )
     values = np.array([array_of(table[labels[str(measure)]]) for measure in wanted], np.float64)
@@ -146,5 +146,5 @@ def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measur
         except pa.ArrowException:
             weight = np.full(1, np.nan)
         if not (np.isfinite(weight) & (weight >= 0)).all():
-            raise InputError(f'column "weight" of {path} holds something else than finite numbers from 0')
+            raise InputError(f'column "weight" of {path} holds values other than finite numbers from 0')
     return Scores(wanted, values, np.isnan(values), queries, weight)

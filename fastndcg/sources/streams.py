@@ -208,14 +208,12 @@ def bytes_of(memory: int | str | None) -> int:
     if isinstance(memory, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", memory, re.IGNORECASE)
         if found is None:
-            raise InputError(
-                f'memory="{memory}" is not an amount of memory; expected bytes, or as in "512 MB"'
-            )
+            raise InputError(f'memory="{memory}" is not an amount of memory; expected for example "512 MB"')
         number = float(found[1]) * (1 << _UNITS[found[2].lower()])
     elif memory is not None:
         if isinstance(memory, bool) or not isinstance(memory, int | float | np.number):
             raise InputTypeError(
-                f'memory={memory!r} is not an amount of memory; expected bytes, or as in "512 MB"'
+                f'memory={memory!r} is not an amount of memory; expected for example "512 MB"'
             )
         number = float(memory)
     if not _LEAST_MEMORY <= number < 1 << 60:

@@ -37,9 +37,7 @@ def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
             raise InputTypeError(f"{name}={value!r} is not a whole number")
     count, number = int(resamples), int(seed)  # type: ignore[call-overload]
     if count < 100:
-        raise InputError(
-            f"resamples={count} are too few to say anything; expected 100 or more, as in resamples=10000"
-        )
+        raise InputError(f"resamples={count} are too few; expected 100 or more, as in resamples=10000")
     if not 0 <= number < 2**63:
         raise InputError(f"seed={number} is out of range; expected a whole number from 0 to 2^63 - 1")
     return count, number

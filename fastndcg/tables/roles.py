@@ -288,7 +288,7 @@ def _check_types(types: object) -> None:
                 pa.type_for_alias(kind)
         except (TypeError, ValueError):
             raise InputTypeError(
-                f"types has {kind!r} for {name!r}; expected a type of Arrow, such as "
+                f'types={{"{name}": "{kind}"}} is not a type of Arrow; expected for example '
                 '"string", "int64" or "float64"'
             ) from None
 

@@ -164,7 +164,7 @@ def with_nulls_as_nan(
     if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
         raise InputError(
             f"{label} has {count_of(column.null_count, 'null')} and whole numbers beyond 2^53, "
-            "which floats cannot tell apart. Drop the rows with nulls."
+            "which floats cannot represent exactly. Drop the rows with nulls."
         )
     values = np.full(len(column), np.nan, floats.dtype)
     values[~missing] = floats

@@ -87,7 +87,7 @@ def _with_parameters(definition: Definition, text: str) -> Request:
     name, takes = definition.name, definition.takes
     if takes == "nothing":
         if text:
-            raise MeasureError(f"{name} takes no parameters, and was given {text}")
+            raise MeasureError(f"{name} takes no parameters; got {text}")
         return Request(definition, None, [name])
     if takes == "gains":
         return Request(definition, _gains_of(name, text), [f"{name}_{text}" if text else name])
@@ -96,16 +96,16 @@ def _with_parameters(definition: Definition, text: str) -> Request:
         if len(values) != len(definition.default) and name != "11pt_avg":
             raise MeasureError(
                 f"{name} takes {len(definition.default)} parameter{'s' * (len(definition.default) > 1)}, "
-                f"and was given {text}"
+                f"but got {text}"
             )
         return Request(definition, values, [f"{name}_{text}" if text else name])
     if takes == "cutoffs":
         values = [int(value) for value in values]
     values.sort()
     if takes == "cutoffs" and values[0] < 1:
-        raise MeasureError(f"{name} was given the cutoff {values[0]}; expected 1 or more")
+        raise MeasureError(f"{name} got the cutoff {values[0]}; expected 1 or more")
     if len(set(values)) < len(values):
-        raise MeasureError(f"{name} was given {text}, which repeats a value; name each once")
+        raise MeasureError(f"{name} got {text}, which repeats a value; name each once")
     form = "" if takes == "cutoffs" else ".2f"
     return Request(definition, values, [f"{name}_{value:{form}}" for value in values])
 
@@ -118,7 +118,9 @@ def _number(name: str, text: str) -> float:
     if not math.isfinite(value):
         default = ",".join(f"{value:g}" for value in DEFINITIONS[name].default[:3])
         example = "1=3.5,2=9" if DEFINITIONS[name].takes == "gains" else default
-        raise MeasureError(f'{name} was given "{text}", which is not a number; as in {name}.{example}')
+        raise MeasureError(
+            f'{name} got "{text}", which is not a number; expected for example {name}.{example}'
+        )
     return value
 
 
@@ -127,8 +129,6 @@ def _gains_of(name: str, text: str) -> Gains:
     for pair in text.split(",") if text else []:
         key, equals, value = pair.partition("=")
         if not equals or not (is_whole(key) or (key == "p" and name.startswith("rbp"))):
-            raise MeasureError(
-                f'{name} was given "{pair}"; expected a grade and its gain, as in {name}.1=3.5,2=9'
-            )
+            raise MeasureError(f'{name} got "{pair}"; expected a grade and its gain, as in {name}.1=3.5,2=9')
         gains.setdefault(str(int(key)) if key != "p" else key, _number(name, value))
     return gains

@@ -276,7 +276,7 @@ def test_functions_and_nan(frame, form):
 
 
 def test_functions_refuse_at_once(monkeypatch):
-    with pytest.raises(MeasureError, match="rows of a group have none; use evaluate with order="):
+    with pytest.raises(MeasureError, match="rows of a Spark group have no order; use evaluate with order="):
         fns.group_function("AP(ties='input')")
     with pytest.raises(InputError, match='form=\'numpy\' is not known; expected "arrow" or "pandas"'):
         fns.list_function("AP", form="numpy")

@@ -221,7 +221,7 @@ def test_rankers_that_are_refused():
     for given_systems, message in (
         ({"old": old}, "expected a mapping of two systems or more"),
         ({"old": old, "new": plain}, '"new" is not Rankings with propensities'),
-        ({"old": old, "new": other}, "systems have other documents, clicks or propensities"),
+        ({"old": old, "new": other}, "the systems differ in documents, clicks or propensities"),
     ):
         with pytest.raises(InputError, match=message):
             fn.compare_clicks(given_systems, "DCG")

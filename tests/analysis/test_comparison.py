@@ -280,7 +280,7 @@ def test_queries_that_a_measure_skips():
         ({"tolerance": math.nan}, "tolerance=nan is not a size of ties"),
         ({"confidence": 95}, "confidence=95 is not between 0 and 1"),
         ({"missing": "ignore"}, "missing='ignore' is not known"),
-        ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
+        ({"cluster": "user"}, 'there is no column "user" to cluster by; available columns: query_id'),
         ({"cluster": [1, 2]}, "cluster has 2 values for 3 queries"),
         ({"cluster": [1, None, 2]}, "cluster has 1 null"),
     ],

@@ -210,7 +210,7 @@ def pair(propensity=(1, 0.5), grades=(1, 0), scores=(2, 1)):
         (lambda: fn.evaluate(pair(None), "DCG(ips=True)@3"), InputError, r"DCG\(ips=True\)@3 needs the probability that each document"),
         (lambda: pair([1]), InputError, "propensity has 1 value for 2 documents"),
         (lambda: pair(["a", "b"]), InputTypeError, "propensity is of dtype <U1"),
-        (lambda: fn.evaluate(pair(), "DCG(clip=0.1)"), MeasureError, r"DCG\(clip=0.1\) cuts propensities that it does not use; take ips=True"),
+        (lambda: fn.evaluate(pair(), "DCG(clip=0.1)"), MeasureError, r"DCG\(clip=0.1\) has clip= but does not use propensities; add ips=True"),
         (lambda: fn.DCG(ips=True, clip=2), MeasureError, "clip=2 is not known: clip is a probability"),
         (lambda: fn.DCG(ips="yes"), MeasureError, "ips='yes' is not known: ips is True, False or 'snips'"),
         (lambda: fn.evaluate(pair([1e-300, 1]), "DCG(ips=True)"), InputError, r"propensity 1e-300 at row 0, query 0 makes a gain of 1e\+300.*clip="),

@@ -52,7 +52,7 @@ def test_contributions_add_up_to_the_value(name):
                 values = fn.evaluate(rankings, asked.measure)[asked.measure]
                 explanations = [fn.explain(rankings, asked.measure, row) for row in range(len(rankings))]
             except fn.MeasureError as error:
-                assert "another ideal for each order" in str(error)
+                assert "different ideal for each order" in str(error)
                 continue
             for row, (found, value) in enumerate(zip(explanations, values, strict=True)):
                 note, rows = (seed, str(asked.measure), row), found.to_arrow().to_pylist()

@@ -107,7 +107,7 @@ def test_what_is_kept():
     [
         ("Judged@5", "Judged@5 counts judgments and not grades"),
         ("RBPresidual", "RBPresidual counts judgments and not grades"),
-        ("ERR_IA@5", "ERR_IA@5 is of several intents"),
+        ("ERR_IA@5", "ERR_IA@5 covers several intents"),
     ],
 )
 def test_what_is_refused(measure, message):

@@ -414,9 +414,9 @@ TAKEN = fn.Rankings.from_lists([[1]], queries={"queries": ["a"]})
         (lambda _: plot.discounts("RR"), fn.MeasureError, "RR has no discount; take nDCG, DCG or RBP"),
         (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks must be a positive integer; got 0"),
         (lambda _: plot.gains(fn.nDCG(gain={1: 2}), [5]), fn.MeasureError, "have no gain for these grades"),
-        (lambda _: plot.gains("alpha_nDCG"), fn.MeasureError, "alpha_nDCG is of several intents"),
+        (lambda _: plot.gains("alpha_nDCG"), fn.MeasureError, "alpha_nDCG covers several intents"),
         (lambda _: fn.explain(EMPTY, "nDCG@5", 0).plot(), fn.InputError, "it is undefined there"),
-        (lambda _: fn.explain(BM25, "AP", 3).plot(unit="gain"), fn.MeasureError, "AP is no sum of discounted gains"),
+        (lambda _: fn.explain(BM25, "AP", 3).plot(unit="gain"), fn.MeasureError, "AP is not a sum of discounted gains"),
         (lambda _: fn.explain(BM25, "AP", 3).plot(unit="points"), fn.InputError, "unit='points' is not known"),
         (lambda _: plot.history({"a": [1]}, baseline="x"), fn.InputTypeError, "baseline is 'x'; expected a number"),
         *(

@@ -151,7 +151,7 @@ def test_stored_results_are_as_good_as_predictions():
     assert (result.exit_code, result.stdout) == (3, "")
     assert "AP is not among the results" in only_line(result.stderr)
     result = run("compare s/base.parquet better.parquet --convention lightgbm")
-    assert result.exit_code == 2 and "--convention has no meaning with" in only_line(result.stderr)
+    assert result.exit_code == 2 and "--convention cannot be used with" in only_line(result.stderr)
 
 
 def write_trec(drop=()):
@@ -362,7 +362,7 @@ def test_predictions_are_no_results_though_a_column_is_called_as_a_measure():
     for line in ("score p.parquet", "compare p.parquet base.parquet"):
         result = run(line)
         assert (result.exit_code, result.stdout) == (3, "")
-        assert 'since "qid" repeats' in only_line(result.stderr)
+        assert 'because "qid" repeats' in only_line(result.stderr)
     assert "1,062 documents" in run("score p.parquet --score P").stderr
 
 
@@ -391,4 +391,4 @@ def test_stored_results_in_place_of_a_run():
     alone = facts("score --qrels qrels --run stored.parquet")
     assert alone["measures"][0]["mean"] == 0.5 and alone["documents"] is None
     refused = run("score --qrels qrels --run one.txt --run stored.parquet -m RR --convention lightgbm")
-    assert refused.exit_code == 2 and "--convention has no meaning with" in only_line(refused.stderr)
+    assert refused.exit_code == 2 and "--convention cannot be used with" in only_line(refused.stderr)

@@ -66,7 +66,7 @@ def test_github_has_a_line_for_each_gate_that_does_not_hold(monkeypatch):
     assert all(each.startswith("::error title=") and ": fails" in each for each in annotations)
     assert annotations[2].startswith("::error title=nDCG@5 of worse where part=")
     assert "%25%2C%3A\\x07\\n" in annotations[2] and "\\<b\\>" in shown.stdout
-    assert "### fastndcg compare: 6 gates, 6 of which do not hold" in shown.stdout
+    assert "### fastndcg compare: 6 gates, 6 of which failed" in shown.stdout
     Path("summary.md").write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     assert run(f"{line} --ranks").stdout.splitlines() == annotations

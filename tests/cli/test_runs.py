@@ -50,7 +50,7 @@ LINES = [  # what is typed, and the lines on stderr
     ("score --qrels qrels --run run --run packed.run.txt.gz", "run: 3 queries, 3 documents\npacked.run: 3 queries, 2 documents"),
     ("score --qrels q.parquet --run r.parquet --query topic", "; columns: query=topic, doc_id=docid, relevance=rel, score=score"),
     ("score --qrels judged.parquet --run other.parquet", "columns: query of qrels=qid, query of run=query_id, doc_id=docid"),
-    ("score --qrels qrels run --score x", "--score has no meaning with run: the score of a TREC run is its fifth field\n"),
+    ("score --qrels qrels run --score x", "--score cannot be used with run: the score of a TREC run is its fifth field\n"),
     ("score --qrels qrels --run few", "count with an empty ranking; pass --missing skip to leave them out"),
     ("score --qrels qrels --run few", "Warning: qrels has 3 queries and "),
     ("score --qrels qrels --run few", "\n3 queries, 1 document\n"),
@@ -59,7 +59,7 @@ LINES = [  # what is typed, and the lines on stderr
     ("score --qrels qrels no_such", "no_such"),
     ("score --qrels qrels none", 'have no query in common: "301", "302", "303" there, "q301" here.'),
     ("trec_eval qrels none", 'have no query in common: "301", "302", "303" there, "q301" here.'),
-    ("score --qrels qrels --run run --run run", "run is given 2 times; give each file once\n"),
+    ("score --qrels qrels --run run --run run", "run is repeated 2 times; name each file once\n"),
 ]  # fmt: skip
 
 
@@ -130,6 +130,6 @@ def test_an_option_of_one_value_is_given_once(command):
             continue
         given = [option.opts[0], *["1"] * option.nargs] * 2
         result = run(command, *(["qrels", "run"] if command == "trec_eval" else []), *given)
-        message = f"{max(option.opts, key=len)} takes one value and is given 2 times"
+        message = f"{max(option.opts, key=len)} takes one value but was passed 2 times"
         assert result.stderr.startswith(message) is not option.multiple, option.name
         assert option.multiple or result.exit_code == 2

@@ -143,5 +143,5 @@ def test_undefined_values_become_what_each_measure_says():
     assert not undefined.any() and undefined.shape == (4, 3)
     assert methods.replace_undefined(measures, np.ones((4, 0)), rankings).shape == (4, 0)
     for infinite in (np.inf, -np.inf):
-        with pytest.raises(fn.InputError, match="nDCG.* too many ways .* of query 2 "):
+        with pytest.raises(fn.InputError, match="nDCG.* too many orders .* of query 2 "):
             methods.replace_undefined(measures, np.array([[0.5, np.nan, infinite, 1.0]] * 4), rankings)

@@ -140,7 +140,7 @@ def test_negative_gains_between_the_worst_and_the_best_ranking(ties):
     assert math.isnan(alike[0, 0])
     with pytest.raises(fn.InputError, match=r"gain -2 of grade -2.*or take nDCG\(floor='worst'\)"):
         fn.evaluate(fn.Rankings.from_lists([grades]), "nDCG")
-    with pytest.raises(fn.MeasureError, match="take ideal='judged'"):
+    with pytest.raises(fn.MeasureError, match="except with ideal='judged'"):
         fn.evaluate(fn.Rankings.from_lists([grades]), fn.nDCG(floor="worst", ideal="scored"))
 
 
@@ -197,17 +197,17 @@ def test_values_have_one_name():
         ("F(beta=0)@3", "beta=0 is not known: beta is a number above 0"),
         ("AP(denominator='R')", "denominator is one of 'n_relevant', 'cutoff', 'returned', 'hits', 'k', 'none'"),
         ("AP(denominator='none')", r"up to a cutoff; name one, as in AP\(denominator='none'\)@10"),
-        ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and gives them a grade"),
+        ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and grades them"),
         ("AP(rel=None)", "rel=None is not known: rel is a grade"),
         ("P(denominator='hits')", "denominator is one of 'cutoff', 'returned', 'n_relevant'"),
         ("nDCG(k=10)", "nDCG has no parameter 'k': write nDCG@10"),
-        ("DCG(clip=0.1)", r"cuts propensities that it does not use; take ips=True .* DCG\(ips=True, clip=0.1\)"),
+        ("DCG(clip=0.1)", r"has clip= but does not use propensities; add ips=True.* DCG\(ips=True, clip=0.1\)"),
         ("PFound(decay=1.5)", "decay=1.5 is not known: decay is a probability"),
         ("PFound(stop='exp2')", "stop='exp2' is not known: stop is 'linear', a sequence or mapping"),
         ("PFound@3", r"not defined for grade 3.*would be 3\. Give one from 0 to 1"),
         ("ERR(stop={})", "at least one grade"), ("ERR(stop=[0, 0.1])", "has no gain for grade 3"),
-        ("ERR(stop=[0, 0.1, 0.2, 0.3], max_rel=3)", "so that max_rel=3 changes nothing; give one of them"),
-        ("ERR(max_rel=2)", r"not defined for grade 3, .* its scale is 2. Name the scale, as in ERR\(max_rel=3\)"),
+        ("ERR(stop=[0, 0.1, 0.2, 0.3], max_rel=3)", "so max_rel=3 has no effect; pass only one"),
+        ("ERR(max_rel=2)", r"not defined for grade 3, .* the scale ends at 2. Name the scale, as in ERR\(max_rel=3\)"),
         ("RR(of='last')", "of='last' is not known: of is one of 'first', 'best'"),
     ],
 )  # fmt: skip

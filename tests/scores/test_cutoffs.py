@@ -81,7 +81,7 @@ def test_a_column_for_those_measures_that_have_no_cutoff():
 @pytest.mark.parametrize(
     ("column", "error", "wanted"),
     [
-        ({"slot": [1, 2]}, fn.ColumnError, 'there is no column "slots" to take cutoffs from; kept were: .*"slot"'),
+        ({"slot": [1, 2]}, fn.ColumnError, 'there is no column "slots" to take cutoffs from; available columns: .*"slot"'),
         ({"slots": [1, 0]}, fn.InputError, 'column "slots" has the cutoff 0 for query 1; expected whole numbers'),
         ({"slots": [None, 1]}, fn.InputError, 'column "slots" has no cutoff for query 0'),
         ({"slots": ["a", "b"]}, fn.InputError, 'column "slots" is of string and holds no cutoffs'),

@@ -110,7 +110,7 @@ def test_streams_are_read_again_for_counts_and_stored_results_need_them(tmp_path
         ("n_relevent", fn.ColumnError, r"weights='n_relevent' is no column.*Did you mean \"n_relevant\""),
         ("name", fn.InputError, 'column "name" is of string and holds no weights'),
         ("w", fn.InputError, 'column "w" holds -1.0 for query 1; weights are finite numbers from 0'),
-        ("n_relevant", fn.InputError, "is not one number for each query: the measures have rel=1, rel=2"),
+        ("n_relevant", fn.InputError, "is not a single number per query: the measures have rel=1, rel=2"),
     ],
 )  # fmt: skip
 def test_what_is_refused(weights, error, message):

@@ -464,7 +464,7 @@ def test_refused_intents(columns, message):
     ("intents", "notation", "message"),
     [
         (None, "alpha_nDCG@10", r"alpha_nDCG@10 needs a grade of each document for each intent.*intents="),
-        ([[1], [0]], "ERR_IA(rel=2, max_rel=4)", "takes every grade for what it is, as max_rel says"),
+        ([[1], [0]], "ERR_IA(rel=2, max_rel=4)", "takes grades as they are, because of max_rel"),
         ([[5, 0], [-1]], "ERR_IA(max_rel=4)", r"not defined for grade 5 of an intent.*ERR_IA\(max_rel=5\)"),
         ([[5, 0], [-1]], "nDCG_IA", "not defined for the gain -1 of grade -1 of an intent"),
         ([[5, 0], [-1]], "nDCG_IA(gain=[0, 1, 1, 1, 1, 1])", "the gain nan of grade -1 of an intent"),

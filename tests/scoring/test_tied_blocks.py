@@ -67,7 +67,7 @@ def test_without_ties_it_is_ap_and_the_order_of_rows_changes_no_bit():
 )
 def test_what_has_no_whole_groups_is_refused(notation):
     rankings = fn.Rankings.from_lists([[1, 0]], [[1, 1]])
-    with pytest.raises(fn.MeasureError, match="counts a tied group as a whole.*Leave them out"):
+    with pytest.raises(fn.MeasureError, match="counts a tied group as a whole.*Remove them"):
         fn.evaluate(rankings, notation)
     with pytest.raises(fn.MeasureError, match="ties is one of 'average', 'input'"):
         fn.P(ties="block")

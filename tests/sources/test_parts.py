@@ -271,7 +271,7 @@ def test_conventions_that_need_an_order():
     table = engines.documents(5)
     for name in ("lightgbm", "ranx", "allrank"):
         with pytest.raises(
-            MeasureError, match=r"takes tied documents in the order of their rows.*as in order=\.\.\."
+            MeasureError, match=r"keeps tied documents in row order.*as in order=\.\.\."
         ):
             task_for(table, "nDCG", convention=name, **engines.COLUMNS)
     for name in ("sklearn", "trec_eval", "recpack", "catboost"):
@@ -387,7 +387,7 @@ TABLE = pa.table(
         (
             {"measures": "AP(ties='input')"},
             MeasureError,
-            r"AP\(ties='input'\) takes tied documents in the order of their rows, and rows of an engine have none; name a column",
+            r"AP\(ties='input'\) keeps tied documents in row order, and rows in an engine have no order; name a column",
         ),
         ({"score": "points"}, ColumnError, 'there is no column "points" for score'),
         ({"order": "rank"}, ColumnError, 'there is no column "rank" for order'),
@@ -454,7 +454,7 @@ def messages():
         "ERR(max_rel=1)",
         (
             'ERR(max_rel=1) is not defined for grade 2, which occurs in query "b": '
-            "the highest of its scale is 1. Name the scale, as in ERR(max_rel=2)."
+            "the scale ends at 1. Name the scale, as in ERR(max_rel=2)."
         ),
     )
 
@@ -475,5 +475,5 @@ def test_errors_of_a_part_name_queries(changed, measure, message):
 
 
 def test_a_function_has_one_measure():
-    with pytest.raises(MeasureError, match="2 measures are given, but a function has one value"):
+    with pytest.raises(MeasureError, match="2 measures were passed, but a function returns one value"):
         worker.one_measure(["AP", "RR"])

@@ -233,14 +233,14 @@ def test_letor_with_scores(tmp_path):
         (["t.txt"], "t.txt is a LETOR file, which has grades but no scores; give them, as in --scores"),
         (
             ["t.txt", "--scores", "s.txt", "--keep", "x", "--out", "o.csv"],
-            "--keep has no meaning with --scores: LETOR",
+            "--keep cannot be used with --scores: LETOR",
         ),
-        (["t.txt", "u.txt", "--scores", "s.txt"], "--scores are those of one PATH; give one"),
+        (["t.txt", "u.txt", "--scores", "s.txt"], "--scores belongs to one PATH; give only one"),
         (
             ["--qrels", "q", "--run", "r", "--scores", "s.txt"],
-            "--scores has no meaning with --qrels and --run",
+            "--scores cannot be used with --qrels and --run",
         ),
-        (["t.txt", "--scores", "s.txt", "--memory", "1GB"], "--memory has no meaning with LETOR"),
+        (["t.txt", "--scores", "s.txt", "--memory", "1GB"], "--memory cannot be used with LETOR"),
     ):
         given = [str(tmp_path / word) if word.endswith(("txt", "csv")) else word for word in words]
         assert message in scored(*given, code=3 if words == ["t.txt"] else 2).stderr
@@ -266,8 +266,8 @@ def test_other_commands_take_standard_input(tmp_path, undrawn, command):
     ("words", "stdin", "code", "message"),
     [
         (["score", "-"], b"", 3, "standard input is empty; expected a table, judgments or a run"),
-        (["score", "-", "-"], b"x", 2, "- is given twice; standard input is read once"),
-        (["score", "--qrels", "-", "--run", "-"], b"x", 2, "- is given twice; standard input is read once"),
+        (["score", "-", "-"], b"x", 2, "- appears twice, but standard input can be read only once"),
+        (["score", "--qrels", "-", "--run", "-"], b"x", 2, "- appears twice, but standard input can be read only once"),
         (["score", "-"], WRITTEN["a.parquet"](LONG)[:3000], 3, "standard input cannot be read: "),
         (["score", "-"], packed_by_gzip(WRITTEN["a.csv"](LONG))[:-30], 3, "standard input"),
         (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file of judgments or of a run; both are needed, as in --qrels"),
@@ -308,7 +308,7 @@ def test_pipes_and_terminals(tmp_path):
     assert found[0][0] == found[1][0] == found[5][0] == "measure,queries\nnDCG@10,23\n"
     assert found[2] == (
         "",
-        "- is standard input, and nothing is piped into it; expected COMMAND | fastndcg ... -\n",
+        "- means standard input, but nothing is piped into it; expected COMMAND | fastndcg ... -\n",
     )
     assert found[3][1].startswith("standard input cannot be read: ")
     terminal, user = pty.openpty()
@@ -372,7 +372,7 @@ def test_formats_by_first_bytes(name, start, has_rank, expected):
     ("name", "content", "message"),
     [
         ("a.bin", b"", "a.bin is empty; expected Parquet, CSV, JSON Lines or Feather"),
-        ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*as no format does that is read; expected Parquet, CSV"),
+        ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*which is not a supported format; expected Parquet, CSV"),
         ("a.csv", "qid,label,score\n".encode("utf-16-le"), "a.csv"),
         ("a.txt", b"q 0 d 2\n", r"a.txt is a TREC file of judgments or of a run; both are needed"),
         ("a.txt", b"1 qid:3 1:0.5\n", "is a LETOR file, which has grades but no scores"),
@@ -513,7 +513,7 @@ def test_several_files_and_patterns(tmp_path):
 
 FAULTS = {
     "": (
-        "a.csv is empty, or begins with an empty line; expected the names of columns there, "
+        "a.csv is empty, or begins with an empty line; expected column names, "
         'as in "query_id,relevance,score"'
     ),
     "a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; expected the names of columns there',
@@ -730,7 +730,7 @@ def test_a_type_that_shows_late_is_given(tmp_path, name, late):
 def test_types_that_are_refused(tmp_path):
     path = written(tmp_path, TEXT)
     for types, message in (
-        ({"score": "number"}, "types has 'number' for 'score'; expected a type of Arrow"),
+        ({"score": "number"}, 'types={"score": "number"} is not a type of Arrow'),
         ("float64", "types is a str; expected the type of each column"),
         ({"scores": "float64"}, 'there is no column "scores" for types'),
     ):

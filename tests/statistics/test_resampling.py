@@ -168,7 +168,7 @@ def test_bootstrap_of_few_or_equal_values(method):
         ({"method": "bootstrap"}, 'method=\'bootstrap\' is not known; \\w+ "t", "percentile" or "bca"'),
         ({"method": "logit"}, 'method=\'logit\' is not known; \\w+ "t", "percentile" or "bca"'),
         ({"method": "studentised"}, 'method=\'studentised\' is not known; \\w+ "t", "percentile" or "bca"'),
-        ({"method": "bca", "resamples": 5}, "resamples=5 are too few to say anything"),
+        ({"method": "bca", "resamples": 5}, "resamples=5 are too few; expected 100"),
         ({"method": "bca", "resamples": 1e3}, "resamples=1000.0 is not a whole number"),
         ({"method": "bca", "seed": 2**63}, "seed=9223372036854775808 is out of range"),
     ],

@@ -532,15 +532,15 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
         ("all_prefs", "trec_eval itself"),
         ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; expected -R qrels_jg, or -m official"),
         ("P.", '"P." has no parameters after the point'),
-        ("P.0", "P was given the cutoff 0; expected 1 or more"),
-        ("P.5,5", "P was given 5,5, which repeats a value"),
-        ("P.x", 'P was given "x", which is not a number; as in P.5,10,15'),
-        ("P.5,", 'P was given "", which is not a number'),
-        ("iprec_at_recall.nan", 'iprec_at_recall was given "nan"'),
-        ("ndcg.5", 'ndcg was given "5"; expected a grade and its gain, as in ndcg.1=3.5,2=9'),
-        ("ndcg.p=5", 'ndcg was given "p=5"'),
-        ("utility.1", "utility takes 4 parameters, and was given 1"),
-        ("map.5", "map takes no parameters, and was given 5"),
+        ("P.0", "P got the cutoff 0; expected 1 or more"),
+        ("P.5,5", "P got 5,5, which repeats a value"),
+        ("P.x", 'P got "x", which is not a number; expected for example P.5,10,15'),
+        ("P.5,", 'P got "", which is not a number'),
+        ("iprec_at_recall.nan", 'iprec_at_recall got "nan"'),
+        ("ndcg.5", 'ndcg got "5"; expected a grade and its gain, as in ndcg.1=3.5,2=9'),
+        ("ndcg.p=5", 'ndcg got "p=5"'),
+        ("utility.1", "utility takes 4 parameters, but got 1"),
+        ("map.5", "map takes no parameters; got 5"),
     ],
 )  # fmt: skip
 def test_measures_that_there_are_not(both, measure, message):
@@ -557,10 +557,10 @@ def test_measures_that_there_are_not(both, measure, message):
     [
         (
             "prefs",
-            "prefs is not read here; preferences are for trec_eval itself; expected qrels or qrels_jg\n",
+            "prefs is not supported; use trec_eval itself for preferences; expected qrels or qrels_jg\n",
         ),
-        ("qrels_prefs", "qrels_prefs is not read here; preferences are for trec_eval itself; expected"),
-        ("pref", "pref is not read here; expected qrels or qrels_jg\n"),
+        ("qrels_prefs", "qrels_prefs is not supported; use trec_eval itself for preferences; expected"),
+        ("pref", "pref is not supported; expected qrels or qrels_jg\n"),
     ],
 )
 def test_forms_that_there_are_not(both, form, message):
