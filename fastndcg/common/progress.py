@@ -56,7 +56,7 @@ class Task:
         if self in _tasks:
             del _tasks[_tasks.index(self) :]
         if self._display is not None:
-            self._display.stop()
+            self._display.stop(f"{self.name}: {_time(monotonic() - self._started)}")
 
     @property
     def is_observed(self) -> bool:
@@ -112,10 +112,14 @@ def is_watched() -> bool:
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
-        shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
-        return sys.stderr.isatty() or getattr(shell, "kernel", None) is not None
+        return _is_notebook() or sys.stderr.isatty()
     except (AttributeError, ValueError):  # stderr is closed, or there is none
         return False
+
+
+def _is_notebook() -> bool:
+    shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
+    return getattr(shell, "kernel", None) is not None
 
 
 def _in_main_thread() -> bool:
@@ -138,6 +142,7 @@ class _Display(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="fastndcg-progress", daemon=True)
         self._ended = threading.Event()
+        self._is_notebook, self._output, self._last = _is_notebook(), None, ""
         self.start()
 
     def run(self) -> None:
@@ -149,10 +154,29 @@ class _Display(threading.Thread):
             except (AttributeError, OSError, ValueError):
                 width = 80  # in a notebook
             if tasks := tuple(_tasks):
-                _write(next((task for task in tasks if task.total), tasks[-1]).shown(width))
-        _write("")
+                self._show(next((task for task in tasks if task.total), tasks[-1]).shown(width))
+        if not self._is_notebook:
+            _write("")
+        elif self._output is not None:
+            self._show(self._last)
 
-    def stop(self) -> None:
+    def _show(self, text: str) -> None:
+        """Show a text in place of the one before: in a notebook in one output, which stays."""
+        if not self._is_notebook:
+            _write(text)
+            return
+        from importlib import import_module
+
+        data = {"text/plain": text}
+        with suppress(Exception):  # of a front end that is gone
+            if self._output is None:
+                self._output = import_module("IPython.display").display(data, raw=True, display_id=True)
+            else:
+                self._output.update(data, raw=True)
+
+    def stop(self, last: str) -> None:
+        """End it. `last` is what a notebook keeps of a task that was shown."""
+        self._last = last
         self._ended.set()
         self.join()
 

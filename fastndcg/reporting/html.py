@@ -51,7 +51,7 @@ def picture(draw: Callable[..., Chart], *arguments: Any, **options: Any) -> str:
     except (InputError, MeasureError) as error:
         return paragraph(str(error))
     title = spec.pop("title")  # as text of the page, which wraps where the screen is narrow
-    spec["config"]["axis"] ["labelLimit"] = _LABEL
+    spec["config"]["axis"]["labelLimit"] = _LABEL
     for each in (spec, *spec.get("vconcat", ())):
         each.update({"width": _WIDTH} if "width" in each else {})
     svg = library(*CONVERTER).vegalite_to_svg(spec, allowed_base_urls=[])

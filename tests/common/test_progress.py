@@ -201,5 +201,9 @@ def test_in_a_notebook(tmp_path, monkeypatch):
         manager.shutdown_kernel(now=True)
     texts = {name: "".join(each["content"]["text"] for each in shown if each["content"].get("name") == name) for name in ("stdout", "stderr")}  # fmt: skip
     assert texts["stdout"] == "done\n"
-    assert "of 8,000,000 rows" in texts["stderr"] and "compiling kernels, once" in texts["stderr"]
+    assert "compiling kernels, once" in texts["stderr"] and "\r" not in texts["stderr"]
+    kinds = [each["header"]["msg_type"] for each in shown]
+    lines = [each["content"]["data"]["text/plain"] for each in shown if "data" in each["content"]]
+    assert kinds.count("display_data") == 1  # what an executed notebook keeps
+    assert any("of 8,000,000 rows" in line for line in lines) and " of " not in lines[-1]
     assert "Warning" not in texts["stderr"]
