@@ -65,10 +65,8 @@ def words(meanings: Mapping[str, str]) -> str:
 
 
 def list_of_measures() -> str:
-    rows = (
-        (f"[{row['name']}](#{row['name'].lower()})", row["summary"]) for row in measure_table().to_pylist()
-    )
-    return markdown(("measure", "what it is"), rows)
+    names = measure_table().column("name").to_pylist()
+    return ", ".join(f"[{name}](#{name.lower()})" for name in names) + "."
 
 
 def every_measure() -> str:
@@ -157,16 +155,17 @@ def matrix() -> str:
     of_measures = {name: list(definitions(name).values()) for name in DEFINITIONS}
     having = {name: len({tool for each in tools for tool in each}) for name, tools in of_measures.items()}
     wide = [name for name, count in having.items() if count >= _MANY]
-    rows = []
+    rows: dict[tuple[str, ...], list[str]] = {}  # tools with the same cells share a row
     for tool in fn.conventions:
         numbers = {
             name: ", ".join(str(at) for at, each in enumerate(tools, 1) if tool in each)
             for name, tools in of_measures.items()
         }
         rest = [f"{_to(name)} {number}" for name, number in numbers.items() if number and name not in wide]
-        source = fn.conventions[tool].source
-        rows.append((f"`{tool}`", *(numbers[name] for name in wide), ", ".join(rest), source))
-    return markdown(("tool", *map(_to, wide), "others", "read in"), rows)
+        cells = (*(numbers[name] for name in wide), ", ".join(rest), fn.conventions[tool].source)
+        rows.setdefault(cells, []).append(f"`{tool}`")
+    head = ("tool", *map(_to, wide), "others", "read in")
+    return markdown(head, ((", ".join(names), *cells) for cells, names in rows.items()))
 
 
 def _to(name: str) -> str:
@@ -256,7 +255,7 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "usual names": ("docs/files.md", usual_names),
     "other tools": ("README.md", partial(tables.tools, tables.SHOWN)),
     "all other tools": ("docs/performance.md", tables.tools),
-    "speed": ("docs/performance.md", partial(tables.sections, ("reading", "shuffled", "runs", "start"), 6)),
+    "speed": ("docs/performance.md", partial(tables.sections, ("reading", "shuffled", "start"), 6)),
     "record": ("bench/README.md", tables.sections),
 }
 WRITTEN: dict[str, Callable[[], str]] = {
