@@ -25,7 +25,7 @@ from fastndcg.adapters.splits import Plan, open_files, plan_of
 from fastndcg.adapters.worker import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.errors import ColumnError, InputTypeError
 from fastndcg.statistics.intervals import check_confidence
-from fastndcg.tables.roles import Function, check_column, with_roles
+from fastndcg.tables.roles import OF_TEXT, Function, check_column, with_roles
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measures
@@ -37,7 +37,8 @@ Partitions = Any  # what an engine calls lazy tables of Arrow
 Tables = Iterable[pa.Table]
 Make = Callable[[Any], Tables]  # what a task calls with its partition
 
-_OF_FILES, _OF_TABLES = ("grouped",), ("order",)  # options that functions of the other lack
+_OF_TEXT = (*OF_TEXT, "columns")  # options that Parquet and tables with names have no use for
+_OF_FILES, _OF_TABLES = ("grouped", *_OF_TEXT), ("order", *_OF_TEXT)  # and that functions of the other lack
 
 
 def _of_tables(function: Function) -> Function:

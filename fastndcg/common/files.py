@@ -185,6 +185,7 @@ def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
 
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")  # the wide ones too, as Excel does
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+_EMPTY = "\ufdd0"  # stands for an empty text, which the writer of Python would write as nothing
 _AT_ONCE = 1 << 14  # rows that are Python objects at the same time: 20 MB
 
 
@@ -197,16 +198,19 @@ class _TextWriter:
 
     def write_table(self, table: pa.Table) -> None:
         import csv
+        import io
         import json
 
-        writer = csv.writer(self._file)
         if self._is_csv and self._header:
-            writer.writerows(csv_rows([table.column_names]))
+            csv.writer(self._file).writerows(csv_rows([table.column_names]))
         self._header = False
         for part in table.to_batches(max_chunksize=_AT_ONCE):
             rows = zip(*(column.to_pylist() for column in part.columns), strict=True)
             if self._is_csv:
-                writer.writerows(csv_rows(rows))
+                lines = io.StringIO(newline="")
+                marked = ([_EMPTY if value == "" else value for value in row] for row in csv_rows(rows))
+                csv.writer(lines).writerows(marked)
+                self._file.write(lines.getvalue().replace(_EMPTY, '""'))  # unlike null, which is nothing
                 continue
             for row in rows:
                 values = [None if value != value else value for value in row]  # noqa: PLR0124

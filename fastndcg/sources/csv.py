@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fastndcg.sources.open_file import File
     from fastndcg.tables.roles import Dialect
 
-_SEPARATORS = (",", "\t", ";", "|", "::")  # the one that is found most often counts, or else blanks
+# the one that is found most often counts, of several the first, or else blanks; a comma may be of decimals
+_SEPARATORS = ("\t", ";", "|", "::", ",")
 _BLANKS = r"\s+"
 _INSTEAD = "\x1f"  # what stands for separators of several bytes, as pyarrow reads them
 _NULLS = ("NA", "N/A", "<NA>", "None", "NULL", "null")  # in columns of numbers; a document may be called so
@@ -108,10 +109,9 @@ def _count(line: str, sep: str) -> int:
 def _separator(line: str, dialect: Dialect) -> str:
     if dialect.sep is not None:
         return dialect.sep
-    known = _SEPARATORS[dialect.decimal == "," :]
     wanted = -1 if dialect.columns is None else len(dialect.columns) - 1
-    fitting_ones = [sep for sep in (*known, _BLANKS) if _count(line, sep) == wanted]
-    best = fitting_ones[0] if fitting_ones else max(known, key=line.count)
+    fitting_ones = [sep for sep in (*_SEPARATORS, _BLANKS) if _count(line, sep) == wanted]
+    best = fitting_ones[0] if fitting_ones else max(_SEPARATORS, key=line.count)
     parts = line.split()
     has_commas = best == "," and all(re.fullmatch(r"-?\d+,\d+", each) for each in parts if "," in each)
     return _BLANKS if len(parts) > 1 and (has_commas or not line.count(best)) else best
@@ -230,17 +230,18 @@ class CsvDataset(FileDataset):
         done = 0
         for batch in self._parse(number, names, types, threads=self.threads > 1):
             table = pa.Table.from_batches([batch])
-            for place, name in enumerate(table.column_names):
-                column, kind = table[name], self.types[name]
+            for place, (name, read) in enumerate(zip(table.column_names, table.columns, strict=True)):
+                column, kind = read, self.types[name]
                 if name in ids and kind == pa.int64():
-                    column = _as_integers(table[name])
+                    column = _as_integers(read)
                     if column.type == pa.string():
-                        texts = table[name].to_pylist()
+                        texts = read.to_pylist()
                         row = next(row for row, text in enumerate(texts) if not _is_integer(text))
                         raise self._misfit(number, done + row, name, texts[row], pa.int64())
                 elif column.type != kind and name in self.text.numbers:  # some are written as NA or None
                     column = self._numbers(number, done, name, column, kind)
-                table = table.set_column(place, name, column)
+                if column is not read:
+                    table = table.set_column(place, name, column)
             done += len(table)
             del batch
             yield table

@@ -639,7 +639,7 @@ def test_conventions_take_judgments_and_a_run(tmp_path, monkeypatch):
     Path("q.json").write_text(json.dumps(QRELS))
     Path("run.txt").write_bytes(RUNS["TREC"][2])
     both = ["conventions", "--qrels", "q.json", "--run", "run.txt"]
-    asked = ["-n", "sklearn", "-n", "lightgbm", "-k", "5", "--format", "json"]
+    asked = ["-n", "sklearn", "-n", "lightgbm", "-m", "nDCG@5", "--format", "json"]
     ran = run(*both, *asked)
     assert ran.exit_code == 0, ran.stderr
     rankings = fn.read_qrels_run("q.json", "run.txt")

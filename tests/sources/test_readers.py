@@ -448,17 +448,6 @@ def test_damaged_files_raise_errors_of_the_package(tmp_path, name):
 TEXT = "qid,label,score\na,1,0.5\nb,0,0.25\na,2,0.75\n"
 
 
-@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("name", ["a.csv", "A.TSV"])
-def test_rows_of_any_form(tmp_path, delimiter, end, name):
-    text = "\ufeff" + TEXT.replace(",", delimiter).replace("\n", end)
-    rankings = fn.read_csv(written(tmp_path, text, name))
-    assert rankings.query_ids.to_pylist() == ["a", "b"]
-    assert rankings.relevance.tolist() == [1, 2, 0]
-    assert rankings.scores.tolist() == [0.5, 0.75, 0.25]
-
-
 @pytest.mark.parametrize("width", [200_000, 3_000_000])
 def test_a_long_header_and_a_first_line_without_end(tmp_path, width):
     wide = "qid,label,score," + "x" * width

@@ -28,7 +28,8 @@ def nested(rows):
 
 
 def value_of(judged, returned, **options):
-    return fn.evaluate(judged, returned, "nDCG@5, RR", **options).mean()
+    sides = (judged,) if returned is None else (judged, returned)
+    return fn.evaluate(*sides, "nDCG@5, RR", **options).mean()
 
 
 EXPECTED = value_of(nested(ROWS), nested(SCORED))
@@ -62,12 +63,14 @@ def value_in_steps(judged, returned, **options):
 @st.composite
 def texts(draw, role):
     """How a table of three columns, or with the time of a rating four, is written, and what its reader needs."""
-    rows, value = (ROWS, "relevance") if role == "qrels" else (SCORED, "score")
+    columns = {"qrels": "doc_id relevance", "run": "doc_id score", "table": "relevance score"}[role].split()
+    rows = {"qrels": ROWS, "run": SCORED, "table": BOTH}[role]
     sep = draw(st.sampled_from(SEPARATORS))
     decimal = draw(st.sampled_from([".", ","])) if sep != "," else "."
     has_header, has_time = draw(st.booleans()), draw(st.booleans()) and role == "qrels"
-    names = ["query_id", "doc_id", value, *(["time"] if has_time else [])]
-    lines = [[q, d, str(v).replace(".", decimal), *([978300760 + q] if has_time else [])] for q, d, v in rows]
+    names = ["query_id", *columns, *(["time"] if has_time else [])]
+    times = {q: [978300760 + q] if has_time else [] for q in (1, 2, 3)}
+    lines = [[q, *(str(each).replace(".", decimal) for each in row), *times[q]] for q, *row in rows]
     null = draw(st.sampled_from([None, "NA", "None", r"\N", "NULL"])) if role == "qrels" else None
     if null is not None:
         lines.insert(draw(st.integers(1, 9)), [1, 99, null, *lines[0][3:]])
@@ -75,42 +78,52 @@ def texts(draw, role):
     options |= {"unjudged": "null"} if null is not None else {}
     if sep == " || ":
         options["sep"] = sep
+    comments = []
     if has_header:
         comments = draw(st.sampled_from([[], ["# made today"], ["# a", "# b: c"]]))
         lines = [[each] for each in comments] + [names] + lines
     elif draw(st.booleans()):
         options["columns"] = names
     else:
-        options |= {"query": 0, "doc_id": 1, value: 2}
-    end = draw(st.sampled_from(["\n", "\r\n"]))
+        options |= {"query": 0, columns[0]: 1, columns[1]: 2}
+    end = draw(st.sampled_from(["\n", "\r\n", *(["\r"] if role == "table" and not comments else [])]))
     text = end.join(sep.join(map(str, line)) for line in lines) + draw(st.sampled_from(["", end]))
-    name = draw(st.sampled_from(["a.csv", "a.txt", "a.dat", "a"]))
+    name = draw(st.sampled_from(["a.csv", "A.TSV", "a.txt", "a.dat", "a"]))
     return name, text.encode(draw(st.sampled_from(ENCODINGS))), options
 
 
-@pytest.mark.parametrize("role", ["qrels", "run"])
-@settings(max_examples=150)
+BOTH = [(q, g, s) for q, d, g in ROWS for p, e, s in SCORED if (q, d) == (p, e)]
+OF_BOTH = fn.evaluate(fn.Rankings.from_query_ids(*map(list, zip(*BOTH, strict=True))), "nDCG@5, RR").mean()
+SIDES = {
+    "qrels": lambda path: (path, nested(SCORED)),
+    "run": lambda path: (nested(ROWS), path),
+    "table": lambda path: (path, None),
+}
+
+
+@pytest.mark.parametrize("role", SIDES)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_every_text_gives_the_same_values(role, data, tmp_path_factory):
     name, content, options = data.draw(texts(role))
-    path = tmp_path_factory.mktemp("texts") / name
-    path.write_bytes(content)
-    sides = (path, nested(SCORED)) if role == "qrels" else (nested(ROWS), path)
-    assert value_of(*sides, **options) == EXPECTED
+    path = written(tmp_path_factory.mktemp("texts"), name, content)
+    if role == "table":
+        parts = list(fn.scan_csv(path, **options))
+        assert np.concatenate([part.scores for part in parts]).tolist() == [s for *_, s in BOTH]
+    assert value_of(*SIDES[role](path), **options) == (OF_BOTH if role == "table" else EXPECTED)
 
 
-@pytest.mark.parametrize("role", ["qrels", "run"])
-@settings(max_examples=150)
+@pytest.mark.parametrize("role", SIDES)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_refusal_names_the_argument_that_works(role, data, tmp_path_factory):
     name, content, options = data.draw(texts(role))
-    path = tmp_path_factory.mktemp("texts") / name
-    path.write_bytes(content)
-    sides = (path, nested(SCORED)) if role == "qrels" else (nested(ROWS), path)
-    found, steps = value_in_steps(*sides, **{key: options[key] for key in options if key == "sep"})
-    assert found == EXPECTED and (
-        steps or not options.keys() - {"sep", "columns", "query", "doc_id", "score", "relevance"}
+    path = written(tmp_path_factory.mktemp("texts"), name, content)
+    found, steps = value_in_steps(
+        *SIDES[role](path), **{key: options[key] for key in options if key == "sep"}
     )
+    assert found == (OF_BOTH if role == "table" else EXPECTED)
+    assert steps or not {"decimal", "unjudged"} & set(options)
 
 
 def written(folder, name, content):
@@ -238,6 +251,16 @@ def test_headers_that_are_numbers(tmp_path):
         assert len(fn.evaluate(path, nested(SCORED), "RR", columns=["user", "item", "rating"])) == 4
     path = written(tmp_path, "numpy.txt", "# qid docid rel\n" + joined(ROWS, " "))
     assert value_of(path, nested(SCORED)) == EXPECTED
+
+
+def test_an_empty_id_is_stored_as_such(tmp_path):
+    qids = pa.array(["", "8", "None"])
+    scores = fn.evaluate(pa.table({"qid": qids, "label": [1, 0, 1], "score": [0.5, 0.1, 0.2]}), "RR")
+    with fn.scores.storage.results_file(tmp_path / "a.csv") as file:
+        file.write(scores.to_arrow())
+    assert (tmp_path / "a.csv").read_text().splitlines()[1] == '"",1.0'
+    ran = commands.run("score", str(tmp_path / "a.csv"), "-m", "RR", "--format", "json")
+    assert json.loads(ran.stdout)["measures"][0]["queries"] == 3, ran.stderr
 
 
 def test_nulls_are_read_where_numbers_are(tmp_path):
