@@ -6,10 +6,8 @@ A worker sends only sums. They are integers, so merging them in any order gives 
 from __future__ import annotations
 
 import pickle
-import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +18,6 @@ import pyarrow.compute as pc
 
 from fastndcg.common.arrow_types import combine, decode, is_binary
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
-from fastndcg.errors import warn
-from fastndcg.kernels.compile import kernel_cache
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import Digests, signature_of
@@ -108,43 +104,18 @@ def summary_of(
 # ---- between workers and the driver ----
 
 
-@contextmanager
-def telling_the_driver() -> Iterator[None]:
-    """Score in a worker whose results `pickle_row` packs: the driver says that kernels cannot be kept."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "compiled kernels cannot be kept")
-        yield
-
-
 ROW = pa.schema([("data", pa.binary())])  # of rows of `pickle_row`
-_warned_of: list[str] = []  # once in a driver
 
 
-def pickle_row(result: Any, unwritable: Sequence[str] = ()) -> pa.Table:
-    """A row with the result of a partition, and where workers could not keep kernels."""
-    folders = [*kernel_cache._warned, *unwritable][:1]
-    # the integers end with many zeros
-    data = zlib.compress(pickle.dumps((result, folders)), 1)
+def pickle_row(result: Any) -> pa.Table:
+    """A row with the result of a partition."""
+    data = zlib.compress(pickle.dumps(result), 1)  # its integers end with many zeros
     return pa.table([pa.array([data], pa.binary())], schema=ROW)
 
 
-def unpickle(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """Return the results in rows of `pickle_row`, and where kernels could not be kept."""
-    pairs = [pickle.loads(zlib.decompress(row["data"])) for row in rows]  # noqa: S301 - our own
-    return [result for result, _ in pairs], [where for _, folders in pairs for where in folders]
-
-
 def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
-    """Return the results of all partitions, in the driver."""
-    result, unwritable = unpickle(rows)
-    if unwritable and not _warned_of:
-        _warned_of.append(unwritable[0])
-        warn(
-            f"workers cannot keep compiled kernels in {unwritable[0]}; each of them compiles again, for "
-            "about 20 s. Ship a folder made by fastndcg compile --folder, or set NUMBA_CACHE_DIR for workers "
-            "to a folder that they can write."
-        )
-    return result
+    """The results in rows of `pickle_row`."""
+    return [pickle.loads(zlib.decompress(row["data"])) for row in rows]  # noqa: S301 - our own
 
 
 # ---- means of computed values ----

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 import pyarrow as pa
 
 from fastndcg import errors
+from fastndcg._version import __version__
 from fastndcg.adapters import aggregates, shuffle
 from fastndcg.adapters.splits import Plan, open_files, plan_of
 from fastndcg.adapters.worker import Keywords, Options, Task, make_task, schema_of_results
@@ -372,6 +373,10 @@ def _read_and_score(job: shuffle.Job, read: Make, partition: Any) -> Tables:
 
 def _of_worker(report: str) -> errors.FastndcgError | None:
     """The error that a worker raised, from the traceback text, which is all that engines pass on."""
+    if "No module named 'fastndcg" in report:
+        return errors.ExtraError(
+            f"workers cannot import fastndcg; install fastndcg=={__version__} where the engine runs Python"
+        )
     for line in report.splitlines():
         name, _, message = line.partition(": ")
         module, _, kind = name.rpartition(".")

@@ -10,10 +10,9 @@ The values have the same bits as trec_eval's, with scores as float32, as pytrec_
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, compress, islice, repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -129,9 +128,7 @@ class RelevanceEvaluator:
             self._pool_offsets, np.array([self._numbers[query] for query in queries]), None
         )
         pool, pool_offsets = self._pool[in_pool], offsets_from(sizes)
-        # look-ups take most of the time, so look up the shorter side
-        few = 2 * len(pool) <= run.offsets[-1]
-        grades = run.place(pool, sizes) if few else run.rank(*run.look_up())[1]
+        _, grades = run.rank(*run.look_up())
         offsets = run.offsets
         if self._judged_only:
             offsets, grades = offsets_of(grades >= 0, offsets), grades[grades >= 0]
@@ -207,13 +204,11 @@ class DictRun:
 
     def look_up(self) -> tuple[Float64, Int64]:
         """Return scores and grades in the order of the run."""
-        grades = chain.from_iterable(map(_grades, self.lists, self.pools))
-        return self._scores(), np.fromiter(grades, np.int64, int(self.offsets[-1]))
-
-    def _scores(self) -> Float64:
+        n = int(self.offsets[-1])
+        grades = np.fromiter(chain.from_iterable(map(_grades, self.lists, self.pools)), np.int64, n)
         values = chain.from_iterable(returned.values() for returned in self.lists)
         try:
-            return np.fromiter(values, np.float64, int(self.offsets[-1]))
+            return np.fromiter(values, np.float64, n), grades
         except (TypeError, ValueError) as error:
             raise InputTypeError(f"the run holds a score that is not a number: {error}") from None
 
@@ -234,27 +229,6 @@ class DictRun:
             rows = sorted((order[start:end] - first).tolist(), key=documents.__getitem__, reverse=True)
             found[start:end] = grades[first + np.array(rows)]
         return order, found
-
-    def place(self, pool: Int64, sizes: Int64) -> Int64:
-        """Return grades by rank: look up the judged documents in the run, and their scores among all."""
-        for returned in self.lists:  # the first id alone: to touch all takes longer than what follows
-            _check_ids("document", [*islice(returned, 1)])
-        keys = np.sort(self._keys(self._scores()))
-        looked_up = (map(run.get, judged, repeat(math.nan)) for run, judged in zip(self.lists, self.pools))  # noqa: B905
-        scores = np.fromiter(chain.from_iterable(looked_up), np.float64, len(pool))
-        returned_rows = np.flatnonzero(~np.isnan(scores))
-        query = np.repeat(np.arange(len(sizes)), sizes)[returned_rows]
-        found = _keys(scores[returned_rows], query)
-        places = np.searchsorted(keys, found)
-        grades = np.full(len(keys), OUTSIDE)
-        grades[places] = pool[returned_rows]
-        tied = np.unique(query[np.append(keys, -1)[places + 1] == found])
-        if len(tied):
-            both = zip(self.queries, self.lists, self.pools, strict=True)
-            part = DictRun(*zip(*compress(both, np.isin(np.arange(len(sizes)), tied)), strict=True))
-            # ranked wholly, as only ids decide
-            grades[rows_of(self.offsets, tied, None)[0]] = part.rank(*part.look_up())[1]
-        return grades
 
     def _keys(self, scores: Float64) -> Int64:
         query = np.repeat(np.arange(len(self.lists)), np.diff(self.offsets))

@@ -57,7 +57,8 @@ class Ray(Engine["Dataset"]):
         return pa.schema([(name, pa.null()) for name in known.names])
 
     def _workers(self) -> int:
-        ray.init(ignore_reinit_error=True)
+        if not ray.is_initialized():  # it logs an error where it is
+            ray.init()
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def _default_blocks(self, df: Dataset) -> int:

@@ -12,7 +12,6 @@ was scored and has rows anywhere else is refused, so that no value is computed f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from functools import reduce
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -129,7 +128,6 @@ def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa
 def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield results of blocks from all their chunks, or a row with their sums."""
     sums: list[tuple[aggregates.Sums, ...]] = []
-    unwritable: list[str] = []
     for contents in unpack_blocks(tables):
         rows = contents[_DOCUMENTS]
         if job.compares and contents[_IDS] is not None:
@@ -139,8 +137,7 @@ def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         if contents[_RESULTS] is not None:
             yield contents[_RESULTS]
         if contents[_SUMS] is not None:
-            partial_sums, folders = aggregates.unpickle(contents[_SUMS].to_pylist())
-            sums, unwritable = sums + partial_sums, unwritable + folders
+            sums += aggregates.unpickle_rows(contents[_SUMS].to_pylist())
         if rows is not None:
             result, _ = _score(job, rows)
             if isinstance(result, tuple):
@@ -148,7 +145,7 @@ def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             else:
                 yield result
     if sums:
-        yield aggregates.pickle_row(reduce(aggregates.merged, sums), unwritable)
+        yield aggregates.pickle_row(reduce(aggregates.merged, sums))
 
 
 def sum_groups(means: aggregates.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -167,7 +164,7 @@ def merge_groups(
 ) -> Iterator[pa.Table]:
     """Yield the means of the groups of each block, from all its chunks."""
     for contents in unpack_blocks(tables):
-        groups = [] if contents[_SUMS] is None else aggregates.unpickle(contents[_SUMS].to_pylist())[0]
+        groups = [] if contents[_SUMS] is None else aggregates.unpickle_rows(contents[_SUMS].to_pylist())
         yield aggregates.pickle_row(aggregates.means_of(means, kinds, groups))
 
 
@@ -190,8 +187,7 @@ def _score(
 ) -> tuple[pa.Table | tuple[aggregates.Sums, ...], pa.Table]:
     """The results of whole queries, or the sums of each system; and the queries."""
     # a block has about as many rows as any other
-    whole = dispatch.part_of(job.rows or job.blocks * len(table), len(table))
-    with whole, nullcontext() if job.results else aggregates.telling_the_driver():
+    with dispatch.part_of(job.rows or job.blocks * len(table), len(table)):
         systems = worker.score(job.task, table, grouped)
     if job.results is None:
         return tuple(map(aggregates.Sums.of, systems)), systems[0].queries

@@ -35,7 +35,7 @@ from fastndcg.adapters import shuffle, worker
 from fastndcg.adapters.engines import Engine
 from fastndcg.adapters.splits import Plan
 from fastndcg.common.arrow_types import is_list
-from fastndcg.errors import InputError, MeasureError, check_choice
+from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,7 +188,7 @@ for _own in (evaluate_files, summary_files):
 # ---- functions for one's own expressions ----
 
 
-def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
+def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
     """Make a function of relevance and score for your own `groupBy(...).agg(...)`: a value for each group.
 
         ndcg = group_function("nDCG@10")
@@ -201,8 +201,6 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     ----------
     measure : Measure, notation, or ir_measures object
         Not with ties="input", since Spark does not define the order of rows.
-    form : "arrow" or "pandas", optional
-        Kind of user-defined function. Default: "arrow", which is faster, if PySpark has it (from 4.1 on).
     nan : "refuse" or "last"
 
     Returns
@@ -211,8 +209,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
         Of the columns of grades and scores, and optionally of query ids for messages; it returns a double,
         null where the measure has no value.
 
-    Raises `MeasureError` or `InputError` for a measure that does not exist and a form that this PySpark
-    lacks; in tasks, as `evaluate` does.
+    Raises `MeasureError` for a measure that does not exist; in tasks, as `evaluate` does.
     """
     known = worker.one_measure(measure)
     if known.params.get("ties") == "input":
@@ -224,10 +221,10 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:
         return worker.value_of_group(known, relevance, score, query, nan)
 
-    return _user_defined_function(value, form, "value")
+    return _user_defined_function(value, "value")
 
 
-def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse") -> Callable[..., Any]:
+def list_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
     """Make a function of array columns of relevance and scores for your own `select`.
 
         ndcg = list_function("nDCG@10")
@@ -247,25 +244,19 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
         lists = pa.array(list(relevance)), pa.array(list(score))
         return pd.Series(worker.values_of_lists(known, *lists, ids, nan))
 
-    return _user_defined_function(column, form, "column")
+    return _user_defined_function(column, "column")
 
 
-def _user_defined_function(
-    function: Callable[..., Any], form: str | None, returns: str
-) -> Callable[..., Any]:
-    """Make a user-defined function. Spark derives its kind from the annotations."""
-    has_arrow = hasattr(F, "arrow_udf")
-    if form is None:
-        form = "arrow" if has_arrow else "pandas"
-    check_choice("form", form, ("arrow", "pandas"))
-    if form == "pandas":
+def _user_defined_function(function: Callable[..., Any], returns: str) -> Callable[..., Any]:
+    """Make a function of Arrow arrays, which came with 4.1, or of pandas Series, which are slower. Spark
+    derives its kind from the annotations.
+    """
+    if hasattr(F, "arrow_udf"):
+        column, make = pa.Array, F.arrow_udf
+    else:
         import pandas as pd
 
         column, make = pd.Series, F.pandas_udf
-    elif has_arrow:
-        column, make = pa.Array, F.arrow_udf
-    else:
-        raise InputError('this PySpark has no Arrow functions, which came with 4.1; pass form="pandas"')
     function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
     function.__annotations__["return"] = float if returns == "value" else column
     return make(function, "double")

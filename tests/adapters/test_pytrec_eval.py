@@ -73,7 +73,7 @@ def test_values_of_every_measure(seed, level):
 @pytest.mark.parametrize("levels", [1, 3, 50, 100_000])
 @pytest.mark.rivals
 def test_few_judged_documents(levels):
-    """They are looked up in the run, and no others; all of a query are, if one of them is tied."""
+    """Of many that are returned, with ties between judged and others."""
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
 

@@ -16,10 +16,12 @@ from engine_laws import Engine, Laws, run_page
 
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, MeasureError, SourceError
+from fastndcg.errors import ExtraError
 
 engines.need("pyspark")
 
-from pyspark.sql import DataFrame  # noqa: E402 - after the check that it is there
+from pyspark.errors import PySparkException  # noqa: E402 - after the check that it is there
+from pyspark.sql import DataFrame  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
 
 from fastndcg.adapters import spark as fns  # noqa: E402
@@ -229,12 +231,17 @@ def test_columns_of_types_that_arrow_has_not_are_left_alone(frame):
 # ---- functions ----
 
 
-def forms():
-    return ["arrow", "pandas"] if hasattr(F, "arrow_udf") else ["pandas"]
+@pytest.fixture(params=["arrow", "pandas"])
+def _form(request, monkeypatch):
+    """Functions are of pandas before 4.1."""
+    if request.param == "pandas":
+        monkeypatch.delattr(F, "arrow_udf", raising=False)
+    elif not hasattr(F, "arrow_udf"):
+        pytest.skip("functions of Arrow came with 4.1")
 
 
-@pytest.mark.parametrize("form", forms())
-def test_functions_of_groups_and_of_arrays(frame, form):
+@pytest.mark.usefixtures("_form")
+def test_functions_of_groups_and_of_arrays(frame):
     table = engines.documents(60)
     measure = fn.nDCG(gain=engines.steep, ties="worst", empty="nan") @ 3
     local = engines.here(table, measure, is_judged=None)
@@ -244,45 +251,40 @@ def test_functions_of_groups_and_of_arrays(frame, form):
     }
     assert None in expected.values()
     df = frame(table)
-    of_group = fns.group_function(measure, form=form)
+    of_group = fns.group_function(measure)
     found = df.groupBy("qid").agg(of_group("label", "score", "qid").alias("value"))
     assert {row["qid"]: row["value"] for row in found.collect()} == expected
     lists = df.groupBy("qid").agg(
         F.collect_list("label").alias("labels"), F.collect_list("score").alias("scores")
     )
-    of_lists = fns.list_function(measure, form=form)
+    of_lists = fns.list_function(measure)
     found = lists.select("qid", of_lists("labels", "scores").alias("value"))
     assert {row["qid"]: row["value"] for row in found.collect()} == expected
 
 
-@pytest.mark.parametrize("form", forms())
-def test_functions_and_nan(frame, form):
+@pytest.mark.usefixtures("_form")
+def test_functions_and_nan(frame):
     df = frame(pa.table({"qid": ["a", "b"], "label": [[1, 0], [2]], "score": [[0.1, np.nan], [0.5]]}))
-    last = fns.list_function("RR", form=form, nan="last")
+    last = fns.list_function("RR", nan="last")
     assert [row[0] for row in df.select(last("label", "score", "qid")).collect()] == [1.0, 1.0]
-    refusing = fns.list_function("RR", form=form)
+    refusing = fns.list_function("RR")
     with (
         pytest.raises(InputError, match='has 1 NaN value; the first is at position 1 of query "a"'),
         fns.plain_errors(),
     ):
         df.select(refusing("label", "score", "qid")).collect()
     rows = df.select("qid", F.explode(F.arrays_zip("label", "score")).alias("row")).select("qid", "row.*")
-    for of_group, query in ((fns.group_function("RR", form=form), 'query "a"'),):
+    for of_group, query in ((fns.group_function("RR"), 'query "a"'),):
         with pytest.raises(InputError, match=f"position 1 of {query}"), fns.plain_errors():
             rows.groupBy("qid").agg(of_group("label", "score", "qid")).collect()
-    last = fns.group_function("RR", form=form, nan="last")
+    last = fns.group_function("RR", nan="last")
     found = rows.groupBy("qid").agg(last("label", "score").alias("RR"))
     assert {row["RR"] for row in found.collect()} == {1.0}
 
 
-def test_functions_refuse_at_once(monkeypatch):
+def test_functions_refuse_at_once():
     with pytest.raises(MeasureError, match="rows of a Spark group have no order; use evaluate with order="):
         fns.group_function("AP(ties='input')")
-    with pytest.raises(InputError, match='form=\'numpy\' is not known; expected "arrow" or "pandas"'):
-        fns.list_function("AP", form="numpy")
-    monkeypatch.delattr(F, "arrow_udf", raising=False)
-    with pytest.raises(InputError, match='came with 4.1; pass form="pandas"'):
-        fns.group_function("AP", form="arrow")
 
 
 def test_other_errors_pass(frame):
@@ -290,6 +292,9 @@ def test_other_errors_pass(frame):
     with pytest.raises(Exception, match="nowhere") as caught, fns.plain_errors():
         df.select("nowhere").collect()
     assert "fastndcg" not in type(caught.value).__module__
+    without_it = PySparkException("from the Python worker:\nModuleNotFoundError: No module named 'fastndcg'")
+    with pytest.raises(ExtraError, match="workers cannot import fastndcg; install"), fns.plain_errors():
+        raise without_it
     with pytest.raises(KeyError), fns.plain_errors():
         raise KeyError("fastndcg.errors.InputError: not of Spark")
 

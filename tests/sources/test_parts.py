@@ -159,23 +159,6 @@ def test_queries_that_do_not_stand_together_are_refused(name):
         brought_together(task, tables, None)
 
 
-def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
-    """In the driver, from the first parts that say so, through blocks too."""
-    monkeypatch.setattr(aggregates, "_warned_of", [])
-    task = task_for(engines.documents(20), "AP", query="qid")
-    job = shuffle.Job(task, 1, None)
-    with monkeypatch.context() as worker:
-        worker.setattr(aggregates.kernel_cache, "_warned", ["/nowhere"])
-        found = list(
-            shuffle.score_or_pack(job, [(engines.documents(20), None)], shuffle.Split(edges=pa.array([])))
-        )
-    rows = [row for table in shuffle.score_blocks(job, found) for row in table.to_pylist()]
-    with pytest.warns(UserWarning, match="workers cannot keep compiled kernels in /nowhere; each of them"):
-        ((sums,),) = aggregates.unpickle_rows(rows)
-    assert sums.queries == 20
-    assert aggregates.unpickle_rows(rows)[0][0].queries == 20
-
-
 # ---- sums ----
 
 
