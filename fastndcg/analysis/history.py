@@ -268,10 +268,8 @@ class History:
         """The files of each name and measure, by date."""
         runs = self._runs()
         if not runs:
-            absent = "" if Path(self.path).exists() else ", which does not exist,"
-            raise InputError(
-                f"{self.path}{absent} has no values yet; add some with History.add or `fastndcg history add`"
-            )
+            state = "has no values yet" if Path(self.path).exists() else "does not exist"
+            raise InputError(f"{self.path} {state}. Add values with History.add or `fastndcg history add`.")
         asked = None if measure is None else str(as_measure(measure))
         measures = dict.fromkeys(own for run in runs for own in run.means)
         names = dict.fromkeys(run.name for run in runs)

@@ -18,7 +18,7 @@ from fastndcg.api.evaluate import evaluate
 from fastndcg.common.progress import Task
 from fastndcg.common.subprocesses import run_child
 from fastndcg.common.threads import in_threads, processors
-from fastndcg.errors import FastndcgError, InputError
+from fastndcg.errors import FastndcgError, InputError, SourceError
 from fastndcg.measures import Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 
@@ -106,6 +106,12 @@ def compile_kernels(
     kept = kernel_cache.folder_in(chosen.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
+    if folder is not None:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"{folder} cannot be written: {error.strerror}"
+            raise SourceError(f"{reason}. Name a folder that exists or can be created.") from None
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
 
     def compile_in_child(arguments: list[str]) -> None:

@@ -199,7 +199,8 @@ class Commands(TyperGroup):
             end(USAGE if isinstance(error, RefusedError) else FAILED, in_words(error))
         except UsageError as error:
             hint = _instead(error, (error.ctx or ctx).command.params)
-            said, path = " ".join(error.format_message().split()), (error.ctx or ctx).command_path
+            said = " ".join(error.format_message().replace("Value error, ", "").split())
+            path = (error.ctx or ctx).command_path
             end(USAGE, f"{said}{hint} (see `{path} -h`)")
         except KeyboardInterrupt:
             end(INTERRUPTED, "Interrupted.")

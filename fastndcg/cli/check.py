@@ -20,21 +20,21 @@ def check(
     qrels: str = options.JUDGMENTS,
     run: list[str] | None = option("A TREC or MS MARCO run or a table; repeatable."),
     corpus: str | None = option(
-        "Ids of all documents: a table with a column of them, or a text file, one a line."
+        "Ids of all documents: a table with a column of ids, or a text file with one id per line."
     ),
-    by: list[str] | None = option("Column of the judgments whose values are slices of queries; repeatable."),
-    least_judged: float = option("A share of judged documents below this fails.", 0.0, min=0, max=1),
-    strict: bool = option("Cautions fail too.", False),
+    by: list[str] | None = option("Check slices of queries by this column of the judgments; repeatable."),
+    least_judged: float = option("Fail if the share of judged documents is lower.", 0.0, min=0, max=1),
+    strict: bool = option("Fail on cautions too.", False),
     columns: Columns,
     score: str | None = options.SCORE,
     grades: str | None = options.GRADES,
     format: Format = options.FORMAT,
 ) -> None:
-    """Check judgments and how they fit runs.
+    """Check judgments, and whether they fit the runs.
 
-    Exit with 1 if a check fails. These fail: queries that nothing can win, judged documents that the corpus
-    lacks, two grades of one document, queries with one text, judged queries that a run lacks, documents twice
-    in a run, scores that are NaN, grades and scores that look swapped. Cautions are for looking at.
+    Exits with 1 if a check fails. Failing checks: queries without a relevant document, judged documents that
+    are not in the corpus, documents with two grades, queries with the same text, judged queries missing from
+    a run, repeated documents in a run, NaN scores, grades and scores that look swapped. Cautions do not fail.
 
     \b
     Examples:

@@ -43,30 +43,28 @@ class Statistics:
         show_default="each with each",
     )
     test: Test = option(
-        "Test that computes p: the paired t-test, or random signs (randomisation, also called permutation).",
+        "Significance test: paired t-test, or randomisation (also called permutation) of signs.",
         Test.t,
     )
-    correction: Correction | None = option(
-        "Correction for several pairs: Holm's, or Benjamini and Hochberg's."
-    )
+    correction: Correction | None = option("Correction for multiple pairs: Holm, or Benjamini and Hochberg.")
     confidence: float = options.CONFIDENCE
     interval: Interval = option(
-        "Method for intervals of differences: Student's t, or a bootstrap of --resamples.",
+        "Intervals of differences: Student's t, or a bootstrap of --resamples.",
         Interval.t,
     )
     tolerance: float = option("Differences up to this size are ties.", 0.0, min=0.0)
-    cluster: str | None = option("Column of clusters, such as users, if their queries are not independent.")
+    cluster: str | None = option("Column of clusters, such as users, whose queries are not independent.")
     missing: str = options.LACKS
     signatures: Signatures = option(
-        "Results that were made of other judgments: refuse them, or ignore it.", Signatures.refuse
+        "Results from different judgments: refuse them, or compare them anyway.", Signatures.refuse
     )
     paired: bool = option(
-        "Unpaired: independent samples of different queries, by Welch's t-test.",
+        "Compare by query, or as independent samples with Welch's t-test.",
         True,
         "--paired/--unpaired",
     )
-    resamples: int = option("Number of draws of randomisation and the bootstrap.", 100_000)
-    seed: int = option("Seed of the draws.", 0)
+    resamples: int = option("Number of resamples of randomisation and bootstrap.", 100_000)
+    seed: int = option("Random seed.", 0)
 
 
 @command
@@ -76,22 +74,23 @@ def compare(
     measure: list[str] | None = options.MEASURES,
     statistics: Statistics,
     by: list[str] | None = option(
-        "Query-level column: compare within each value; repeatable, for combinations."
+        "Compare within each value of this query-level column; repeatable, for combinations."
     ),
-    movers: int = option("Show the N queries that differ most, for each pair.", 0, metavar="N", min=0),
-    ranks: bool = option("Show intervals of ranks, and which systems cannot be told apart.", False),
+    movers: int = option("Show the N queries that differ most in each pair.", 0, metavar="N", min=0),
+    ranks: bool = option(
+        "Show the interval of each rank, and which systems do not differ significantly.", False
+    ),
     how: Evaluation,
     gates: Gates,
     reading: ReadingOfMeans,
-    format: Layout = option("How results are written to stdout.", Layout.table),
+    format: Layout = option("Output format on stdout.", Layout.table),
 ) -> None:
-    """Compare systems: which is better, and how sure that is.
+    """Compare systems: which is better, and how significantly.
 
-    The output has differences of means, intervals, p, wins and losses. Queries are matched by their ids, in
-    any order. In place of a file of predictions you can give results that `fastndcg score --out` wrote. The
-    name of a system is its file's name without endings, its path if several files have that name, or its
-    column of scores. With --qrels, each PATH is a run, like --run. --ranks says how sure the rank of each
-    system is.
+    Prints differences of means with intervals, p-values, wins and losses. Queries are matched by id. A file
+    has predictions, or results of `fastndcg score --out`. A system is named by its file without suffixes, by
+    its path if several files have that name, or by its column of scores. With --qrels, each PATH is a run,
+    like --run.
 
     --baseline and --no-worse-than may also name a file, such as results of `fastndcg score --out` that you
     keep with the code.

@@ -13,7 +13,7 @@ from fastndcg.cli.output import write
 @command
 def compile(
     measure: list[str] | None = option(
-        "Compile for this measure; repeatable.", None, "--measure", "-m", show_default="nDCG@10, AP, ERR"
+        "Measure to compile for; repeatable.", None, "--measure", "-m", show_default="nDCG@10, AP, ERR"
     ),
     scores: list[str] | None = option(
         "Type of scores: float32, float64 or int64; repeatable.", show_default="float32, float64"
@@ -23,8 +23,8 @@ def compile(
 ) -> None:
     """Compile kernels now, so that later processes do not wait.
 
-    They are kept for this user, or in a folder of an image. The output says which kernels were compiled and
-    how processes find them.
+    Kernels are stored in the user's cache, or in a folder for an image. The output names the folder, and how
+    processes find it.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ from fastndcg.tables.roles import Roles
 
 @command
 def conventions(
-    paths: list[str] | None = argument("[PATH...]", options.FILES, None),
+    paths: list[str] | None = argument("PATH...", options.FILES, None),
     *,
     measure: str = options.ONE_MEASURE,
     name: list[str] | None = option(
@@ -40,9 +40,9 @@ def conventions(
     explain: tuple[str, str] | None = option(
         "Explain how TO differs from FROM, one choice at a time.", metavar="FROM TO"
     ),
-    match: str | None = option("Find which tools have this mean.", metavar="NUMBER"),
+    match: str | None = option("Find the tools that give this mean.", metavar="NUMBER"),
     qrels: str | None = options.QRELS,
-    run: str | None = option("With --qrels: predictions, as a TREC or MS MARCO run or a table."),
+    run: str | None = option("With --qrels: a TREC or MS MARCO run or a table."),
     columns: Columns,
     score: str | None = options.SCORE,
     weight: str | None = options.WEIGHT,

@@ -23,16 +23,16 @@ _BYTES_OF_QUERY = 910  # on average
 
 @command
 def demo(
-    queries: int = option("About 110 documents each.", QUERIES, min=1),
+    queries: int = option("Number of queries, with about 110 documents each.", QUERIES, min=1),
     out: Path | None = option("Parquet file to write the sample to.", show_default="in a temporary folder"),
-    seed: int = option("The same seed makes the same sample.", 0, min=0),
+    seed: int = option("Random seed.", 0, min=0),
     format: Format = FORMAT,
     threads: int | None = THREADS,
 ) -> None:
-    """Write a realistic sample, score it, and say what to try next.
+    """Write a realistic sample, score it, and suggest next steps.
 
-    By default it has ten million documents and takes about 83 MB. It has the scores of two systems. Its
-    queries have very different lengths, skewed grades and some ties, and some have no relevant document.
+    The default sample has ten million documents and takes about 83 MB. It has the scores of two systems,
+    lists of very different lengths, skewed grades, ties, and queries without a relevant document.
 
     \b
     Example:

@@ -26,20 +26,19 @@ def explain(
     *,
     given: Systems,
     measure: str = options.ONE_MEASURE,
-    id: list[str] | None = option("Id of a query; repeatable.", metavar="ID"),
-    worst: int = _number("The N queries with the lowest values of the first system."),
+    id: list[str] | None = option("Query id; repeatable.", metavar="ID"),
+    worst: int = _number("The N queries with the lowest values in the first system."),
     movers: int = _number("The N queries whose values differ most between two systems."),
-    all: bool = option("Show all documents, also those below the cutoff.", False),
+    all: bool = option("Show all documents, including those below the cutoff.", False),
     reading: Reading,
     format: Format = options.FORMAT,
     threads: int | None = options.THREADS,
 ) -> None:
     """Show where the value of a query comes from, rank by rank.
 
-    Each document has its gain, discount and contribution, beside the ideal. A rank contributes the value of
-    the ranking cut below it minus that of the ranking cut above it. Tied documents share what they add
-    together. Several systems follow one another. The table ends at the cutoff; --all shows all documents, as
-    JSON and CSV do.
+    Each document has a gain, a discount and a contribution, beside the ideal. The contribution of a rank is
+    the value of the ranking down to it, minus the value without it. Tied documents share their contribution.
+    The table ends at the cutoff, unless --all is set; JSON and CSV have all documents.
 
     \b
     Examples:

@@ -50,7 +50,7 @@ class Gates:
     """Options that make a comparison exit with 1."""
 
     no_worse_than: str | None = option(
-        "Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
+        "Exit with 1 unless the interval excludes a loss of more than --margin against this system.",
         metavar="NAME",
     )
     margin: float | None = option("The loss that --no-worse-than accepts.", show_default="0")

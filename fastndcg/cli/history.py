@@ -25,29 +25,29 @@ def history(
     action: Action = argument("add|show|page", "What to do."),
     *,
     given: Systems,
-    history: Path = option("The folder of the history.", ..., "--history", "-H"),
+    history: Path = option("Folder of the history.", ..., "--history", "-H"),
     measure: list[str] | None = options.MEASURES,
-    at: str | None = option("When the values were true, as 2026-11-24.", metavar="DATE", show_default="now"),
+    at: str | None = option("Date of the values, such as 2026-11-24.", metavar="DATE", show_default="now"),
     name: str | None = option("Name of the system.", show_default="that of the file, if several"),
     fail_under: list[str] | None = option(
         "Exit with 1 if the last mean is NaN or below this number; for `show`, repeatable.",
         metavar="MEASURE=NUMBER",
     ),
-    threshold: float | None = option("Drawn in the pictures of a page.", metavar="NUMBER"),
+    threshold: float | None = option("Line to draw in the pictures of `page`.", metavar="NUMBER"),
     out: Path = option("HTML file to write.", Path("history.html"), "--out", "-o"),
     confidence: float = options.CONFIDENCE,
     convention: str | None = options.CONVENTION,
     reading: ReadingOfMeans,
-    format: Format = option("How `show` writes to stdout.", Format.table),
+    format: Format = option("Output format of `show` on stdout.", Format.table),
     threads: int | None = options.THREADS,
     memory: str | None = options.MEMORY,
 ) -> None:
-    """Keep values by date, and show what changed since when.
+    """Keep values by date, and show what changed and since when.
 
-    `add` scores files as `compare` does, and adds the values of each query: of stored results, by default,
-    all measures that they have. A time is added whole or not at all, and never changed. `show` has means,
-    intervals, changes, and since when a change is sure; times of the same queries are compared in pairs.
-    `page` needs the extra plot.
+    `add` scores files as `compare` does and stores the values of each query; of stored results it takes all
+    measures by default. A date is added completely or not at all, and never overwritten. `show` prints means,
+    intervals, changes, and since when a change is significant; dates with the same queries are compared in
+    pairs. `page` writes an HTML page and requires the extra plot.
 
     \b
     Examples:

@@ -54,23 +54,21 @@ class Columns:
 class Reading(Columns):
     """Options of all commands that read predictions."""
 
-    relevant_ids: str | None = option(
-        "Column of the ids of the relevant documents of a query; --retrieved-ids goes with it."
-    )
-    retrieved_ids: str | None = option("Column of the ids of the retrieved documents of a query, best first.")
-    is_judged: str | None = option("Column that is false for documents without a judgment.")
+    relevant_ids: str | None = option("Column of lists of relevant document ids, used with --retrieved-ids.")
+    retrieved_ids: str | None = option("Column of lists of retrieved document ids, best first.")
+    is_judged: str | None = option("Boolean column; false marks unjudged documents.")
     propensity: str | None = option(
-        "Column of the probability that a document was seen, for measures with ips=True."
+        "Column of probabilities that a document was seen, for measures with ips=True."
     )
     nan: options.NaN = options.NAN
-    rank: str | None = option("Column of ranks, in place of scores; 1 is the best.")
+    rank: str | None = option("Column of ranks (1 is best) instead of scores.")
     ascending: bool = options.ASCENDING
     unjudged: Unjudged = option(
         "Refuse documents with a null grade, or treat them as unjudged.", Unjudged.refuse
     )
     grades: str | None = option(
         'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '
-        "with --qrels also a number: the grade of every judgment.",
+        "with --qrels also one number for all judgments.",
         metavar="WORD=GRADE,...",
     )
     types: str | None = option(
@@ -78,13 +76,13 @@ class Reading(Columns):
         metavar="COLUMN=TYPE,...",
     )
     columns: str | None = option(
-        'Names of the fields of a file without header, such as "user,item,rating,time"; of judgments and a '
+        'Names of the fields of a file without a header, such as "user,item,rating,time"; of judgments and a '
         'run, "qrels=user,item,rating;run=user,item,score".',
         metavar="NAME,...",
     )
-    sep: str | None = option(r"What separates the fields of text, such as ';', '::' or '\s+' for blanks.")
+    sep: str | None = option(r"Field separator of text files, such as ';', '::' or '\s+' for blanks.")
     decimal: str | None = option(
-        "What separates decimals of numbers in text.", metavar=".|,", show_default="."
+        "Decimal separator of numbers in text files.", metavar=".|,", show_default="."
     )
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
@@ -104,8 +102,8 @@ class ReadingOfMeans(Reading):
 
     weight: str | None = options.WEIGHT
     intents: str | None = option(
-        "Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: "
-        "column of a judgment's intent."
+        "Column of lists: the grades of a document for intents 0, 1, ...; with --qrels: "
+        "column of each judgment's intent."
     )
 
 
@@ -115,15 +113,13 @@ class Systems:
 
     paths: list[str] | None = argument(
         "PATH...",
-        "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, for `compare` and "
-        "`history` also results of `fastndcg score --out`; with --qrels: runs.",
+        "Predictions of each system: Parquet, CSV, JSON Lines or Feather. `compare` and `history` also "
+        "read results of `fastndcg score --out`. With --qrels: runs.",
         None,
     )
     qrels: str | None = options.QRELS
-    run: list[str] | None = option(
-        "With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."
-    )
-    score: list[str] | None = option("Column of scores; with one PATH repeatable, once for each system.")
+    run: list[str] | None = option("With --qrels: the TREC or MS MARCO run or table of a system; repeatable.")
+    score: list[str] | None = option("Column of scores; repeatable for one PATH with several systems.")
 
     def sources(self, reading: Reading) -> Sources:
         return find_sources(self.paths, self.qrels, self.run, reading, self.score or [])

@@ -12,33 +12,31 @@ from fastndcg.measures import Measure, parse_many
 
 NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
 
-FORMAT = option("How results are written to stdout.", Format.table)
-THREADS = option("Default: all cores. Values do not depend on it.", min=1)
+FORMAT = option("Output format on stdout.", Format.table)
+THREADS = option("Number of threads. Values do not depend on it.", min=1, show_default="all cores")
 MEMORY = option(
-    "Memory for files, such as 512MB. Larger files are scored a part at a time; values are the same.",
+    "Memory for files, such as 512MB. Larger files are scored in parts, with the same values.",
     metavar="SIZE",
     show_default="1GB",
 )
 QUERY = option("Column of query ids.")
-DOC_ID = option("Column of document ids; some tools order ties by them.")
+DOC_ID = option("Column of document ids, by which some tools order ties.")
 RELEVANCE = option("Column of grades.")
 SCORE = option("Column of scores.")
-GRADES = option("Grades of words; a number is the grade of every judgment.", metavar="WORD=GRADE,...")
-WEIGHT = option("Column of each query's weight in the means.")
+GRADES = option("Grades of words, or one number for all judgments.", metavar="WORD=GRADE,...")
+WEIGHT = option("Column of query weights for the means.")
 NAN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse)
 ASCENDING = option("Rank the lowest score first, as for distances.", False)
-JUDGMENTS = option("Judgments, as TREC qrels or a table.", ...)
-QRELS = option("Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
+JUDGMENTS = option("Judgments: TREC qrels or a table.", ...)
+QRELS = option("Judgments: TREC qrels or a table. Each PATH is then a run, like --run.")
 FILES = (
     "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
     "or - for standard input."
 )
-CONVENTION = option(
-    "Compute measures as this tool does; `fastndcg conventions` lists the tools.", metavar="NAME"
-)
+CONVENTION = option("Compute measures as this tool does; see `fastndcg conventions`.", metavar="NAME")
 CONFIDENCE = option("Confidence of all intervals.", 0.95)
 LACKS = option(
-    "Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
+    "Queries that a system lacks: refuse, drop for all systems, or count this value.",
     "refuse",
     metavar="refuse|drop|NUMBER",
 )
@@ -51,8 +49,8 @@ MEASURES = option(
     show_default="nDCG@10",
 )
 FAIL_UNDER = option(
-    "Exit with 1 if the mean of a run or system is NaN or below this number; repeatable. "
-    "The baseline of a comparison is free of it.",
+    "Exit with 1 if a mean is NaN or below this number; repeatable. Does not apply to the baseline "
+    "of a comparison.",
     metavar="MEASURE=NUMBER",
 )
 

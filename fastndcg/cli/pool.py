@@ -14,10 +14,10 @@ from fastndcg.errors import count_of
 
 @command
 def pool(
-    paths: list[str] = argument("RUN...", "TREC or MS MARCO runs or tables; a folder or glob of runs."),
+    paths: list[str] = argument("RUN...", "TREC or MS MARCO runs or tables."),
     *,
     depth: int = option("Number of documents to take from each run and query.", 20, min=1),
-    qrels: str | None = option("The judgments so far, as TREC qrels or a table."),
+    qrels: str | None = option("Existing judgments: TREC qrels or a table."),
     columns: Columns,
     score: str | None = options.SCORE,
     ascending: bool = options.ASCENDING,
@@ -25,13 +25,13 @@ def pool(
     grades: str | None = options.GRADES,
     format: Format = options.FORMAT,
     out: Path | None = option(
-        "Write to this file instead of stdout: .parquet, .csv, .jsonl or .feather.", None, "--out", "-o"
+        "Write to this .parquet, .csv, .jsonl or .feather file instead of stdout.", None, "--out", "-o"
     ),
 ) -> None:
-    """Pool the first documents of several runs.
+    """Pool the top documents of several runs.
 
-    Each row is a query and a document, with its best rank in any run, the runs that return it, and whether
-    it is judged. Judging the whole pool makes the comparison of these runs fair.
+    One row per query and document: its best rank in any run, the runs that return it, and whether it is
+    judged. If the whole pool is judged, the runs can be compared fairly.
 
     \b
     Examples:

@@ -18,22 +18,22 @@ def report(
     out: Path = option("HTML file to write.", Path("report.html"), "--out", "-o"),
     measure: list[str] | None = options.MEASURES,
     baseline: str | None = option(
-        "Compare all other systems with this one: a file's name without endings, or a column of scores.",
+        "Compare all other systems with this one: a file name without its suffixes, or a column of scores.",
         metavar="NAME",
         show_default="the first",
     ),
-    by: list[str] | None = option("Query-level column: show a slice for each value; repeatable."),
+    by: list[str] | None = option("Show a slice for each value of this query-level column; repeatable."),
     confidence: float = options.CONFIDENCE,
     missing: str = options.LACKS,
-    title: str | None = option("Title of the page.", show_default="measure and systems"),
+    title: str | None = option("Page title.", show_default="measure and systems"),
     reading: ReadingOfMeans,
     threads: int | None = options.THREADS,
 ) -> None:
     """Write an HTML page about one or several systems.
 
-    It begins with the answer: which system is better, by how much, how sure that is, where it is worse, and
-    what to be careful about. The page is one file without scripts that loads nothing from the network. The
-    answer and lists of queries use the first measure. The command needs the extra plot.
+    It begins with the answer: which system is better, by how much, how significantly, where it is worse, and
+    what to be careful about. The page is a single file without scripts and loads nothing from the network.
+    The answer and the lists of queries use the first measure. Requires the extra plot.
 
     \b
     Examples:

@@ -28,38 +28,38 @@ def score(
     paths: list[str] | None = argument("PATH...", options.FILES, None),
     qrels: str | None = options.QRELS,
     run: list[str] | None = option(
-        "With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable: a row for each run."
+        "With --qrels: a TREC or MS MARCO run or a table; repeatable, one row per run."
     ),
     missing: Missing | None = option(
-        "With --qrels: a judged query that the run lacks counts as an empty ranking (zero) or not (skip).",
+        "With --qrels: count judged queries that the run lacks as empty rankings (zero), or skip them.",
         show_default="zero",
     ),
     measure: list[str] | None = options.MEASURES,
     score: str | None = options.SCORE,
     scores: str | None = option(
-        "If PATH is LETOR: a score for each of its lines, as text, .npy or Parquet.", metavar="FILE"
+        "For a LETOR file: one score per line, as text, .npy or Parquet.", metavar="FILE"
     ),
-    keep: list[str] | None = option("Query-level column to copy into --out; repeatable."),
+    keep: list[str] | None = option("Query-level column to copy to --out; repeatable."),
     reading: ReadingOfMeans,
     how: Evaluation,
-    out: Path | None = option("File to write each query's values to: .parquet, .csv, .jsonl or .feather."),
+    out: Path | None = option("Write the values of each query to a .parquet, .csv, .jsonl or .feather file."),
     format: Format = options.FORMAT,
     by: list[str] | None = option(
-        "Query-level column: show means for each value; repeatable, for combinations."
+        "Show means for each value of this query-level column; repeatable, for combinations."
     ),
-    confidence: float | None = option("Add a confidence interval for each mean; for example 0.95."),
+    confidence: float | None = option("Add confidence intervals of the means, such as 0.95."),
     fail_under: list[str] | None = options.FAIL_UNDER,
 ) -> None:
     """Score predictions and print the means.
 
-    PATH has a row for each document, in any order, or a row for each query with lists. Columns with usual
-    names are found automatically; stderr says which. The first bytes of a file decide its format. Files may
-    be packed with gzip, bzip2 or Zstandard. The first line of CSV has the names of the columns.
+    A file has one row per document, in any order, or one row per query with lists. Columns with common names
+    are found automatically; stderr names them. The content of a file decides its format, and may be
+    compressed with gzip, bzip2 or Zstandard. CSV has a header line, unless --columns names the fields.
 
-    With --qrels, each PATH is a run, like --run. Judgments are read once, and joined with predictions on
-    query and document id. Documents with equal scores are ordered by descending id, as in trec_eval; measures
-    with ties='input' keep that order. If a measure is for several intents, such as alpha_nDCG, the second
-    field of TREC qrels is the intent.
+    With --qrels, each PATH is a run, like --run. Judgments are read once and joined with each run on query
+    and document id. Documents with equal scores are ordered by descending id, as in trec_eval; measures with
+    ties='input' keep that order. For measures of several intents, such as alpha_nDCG, the second field of
+    TREC qrels is the intent.
 
     \b
     Examples:

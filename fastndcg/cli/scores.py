@@ -70,7 +70,7 @@ class Evaluation:
     threads: int | None = options.THREADS
     memory: str | None = options.MEMORY
     weights: str | None = option(
-        "Weights of queries in means: their relevant or their returned documents, a column, or none.",
+        "Query weights for means: the number of relevant or returned documents, a column, or none.",
         metavar="n_relevant|n_docs|COLUMN|none",
     )
 

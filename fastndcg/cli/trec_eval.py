@@ -43,18 +43,18 @@ def trec_eval(
         metavar="NAME[.PARAMETERS]",
         show_default="official",
     ),
-    per_query: bool = option("Values of each query too.", False, "--query_eval_wanted", "-q"),
+    per_query: bool = option("Print the values of each query too.", False, "--query_eval_wanted", "-q"),
     complete: bool = option(
         "Count judged queries that the run lacks as 0.", False, "--complete_rel_info_wanted", "-c"
     ),
-    no_summary: bool = option("Print no values over all queries.", False, "--nosummary", "-n"),
+    no_summary: bool = option("Print no summary over all queries.", False, "--nosummary", "-n"),
     judged_only: bool = option("Drop documents without a judgment.", False, "--Judged_docs_only", "-J"),
     level: int = option("Smallest grade that counts as relevant.", 1, "--level_for_rel", "-l", min=0),
     most: int | None = option(
-        "Use this many documents of each query.", None, "--Max_retrieved_per_topic", "-M", min=0
+        "Maximum number of documents of each query.", None, "--Max_retrieved_per_topic", "-M", min=0
     ),
     collection: int = option(
-        "Documents in the collection, for utility.", 0, "--Number_docs_in_coll", "-N", min=0
+        "Number of documents in the collection, for utility.", 0, "--Number_docs_in_coll", "-N", min=0
     ),
     form: str = option(
         "Form of judgments: qrels; or qrels_jg, in which the iteration is a group of judges.",
@@ -78,9 +78,8 @@ def trec_eval(
     """Print what trec_eval prints, byte for byte.
 
     Options have trec_eval's own names, so its command lines work unchanged. Documents with equal scores are
-    ordered by descending id. If -m names a measure twice, the first parameters
-    count. Without -c, judged queries that the run lacks are left out, where trec_eval 10 stops. Packed files
-    are read too.
+    ordered by descending id. If -m repeats a measure, the first parameters count. Without -c, judged queries
+    that the run lacks are left out, where trec_eval 10 stops. Compressed files are read too.
 
     \b
     Examples:

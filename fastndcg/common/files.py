@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -123,9 +124,10 @@ def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> Pa
 
 def _refuse(path: str | os.PathLike[str], error: OSError, draft: Path | None = None) -> NoReturn:
     reason = str(error).replace(str(draft), str(path)) if error.errno is None else os.strerror(error.errno)
-    raise SourceError(
-        f"{path} cannot be written: {reason}. Name a file in a folder that exists and is writable."
-    ) from None
+    step = "Name a file in a folder that exists and is writable."
+    if error.errno == errno.ENOSPC:
+        step = "Free some space, or name a file on another disk."
+    raise SourceError(f"{path} cannot be written: {reason}. {step}") from None
 
 
 # ---- tables in files ----

@@ -75,12 +75,10 @@ def read_names(
 def _unknown_in_words(name: str, known: dict[str, Definition], release: Release) -> str:
     if name.startswith("prefs_") or name in ("prefs", "all_prefs"):
         return f'"{name}" is a measure of preferences, which trec_eval itself computes with -R prefs'
-    there_are = f"there are {', '.join(known)}, and the sets {', '.join(SETS)}"
+    listed = "`fastndcg trec_eval --measures` lists all names."
     if name in DEFINITIONS:
-        return (
-            f'trec_eval {release} has no measure "{name}", release {DEFINITIONS[name].since} has; {there_are}'
-        )
-    return f'no measure of trec_eval is called "{name}"; {there_are}.{suggest(name, [*known, *SETS])}'
+        return f'trec_eval {release} has no measure "{name}", release {DEFINITIONS[name].since} has. {listed}'
+    return f'no measure of trec_eval is called "{name}".{suggest(name, [*known, *SETS])} {listed}'
 
 
 def _with_parameters(definition: Definition, text: str) -> Request:

@@ -139,7 +139,7 @@ def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path):
 
 def test_means_and_what_is_asked_for(tmp_path):
     history, random = fn.History(tmp_path / "h"), np.random.default_rng(0)
-    with pytest.raises(fn.InputError, match=r"h, which does not exist, has no values yet"):
+    with pytest.raises(fn.InputError, match=r"h does not exist. Add values"):
         history.table()
     for day, mean in enumerate((0.6, 0.605, 0.55, 0.61)):
         values = random.normal(0, 0.2, 400)

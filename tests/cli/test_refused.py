@@ -27,7 +27,7 @@ TABLES = {
 }  # fmt: skip
 FILES = {
     "c.csv": "qid,label,score\n1,1,0.5\n", "ids": "1\n", "empty": " \n\n", "latin": "é".encode("latin-1"), "file": "no folder",
-    "q": "301 0 A 1\n302 0 A 1\n", "r": "301 Q0 C 1 2.5 me\n302 Q0 A 1 0.5 me\n", "short": "301 Q0 C 1 2.5\n", "t": "1 qid:3 1:0.5\n",
+    "q": "301 0 A 1\n302 0 A 1\n", "r": "301 Q0 C 1 2.5 me\n302 Q0 A 1 0.5 me\n", "short": "301 Q0 C 1 2.5\n", "t": "1 qid:3 1:0.5\n", "words": "0.5\nx\n", "s2.jsonl": '{"qid": 1, "label": 1, "score": 2}\n\n{"qid": 1, "label": "x", "score": 2}\n',
     "nothing.parquet": "", "text.parquet": "qid,label,score\n1,0,2\n", "good.csv": "qid,nDCG@5\n1,0.5\n2,0.25\n",
     "bad.csv": "qid,nDCG@5\n1,0.5\n2,high\n", "bad.jsonl": '{"qid": 1, "nDCG@5": 0.5}\n{"qid": 2,', "bad.feather": "no Feather",
 }  # fmt: skip
@@ -177,7 +177,7 @@ REFUSED = [
     (2, "history show -H kept p.parquet", "`fastndcg history add`"),
     (2, "history add p.parquet b.parquet -H kept --name both", "--name applies to one system"),
     (2, "history add p.parquet -H kept --fail-under RR=1", "--fail-under cannot be used with add"),
-    (3, "history show -H kept", "has no values yet"),
+    (3, "history show -H kept", "kept does not exist. Add values"),
     (3, "history show -H p.parquet", "is a file, and a history is a folder"),
     # files
     (3, "score --qrels q --run short", "short, line 1: 5 fields"),
@@ -193,6 +193,22 @@ REFUSED = [
     (2, "score c.csv p.parquet", "one kind is read at a time: 1 of CSV (c.csv), 1 of Parquet (p.parquet). Name the files of one kind"),
     (2, "score c.csv --intents label", "--intents names a column of lists, which CSV does not have"),
     (3, "score c.csv --score s2", 'c.csv: there is no column "s2"'),
+    (3, "score https://x.example/p.parquet", "https is not a file system that pyarrow knows. Download the file"),
+    (3, "score s2.jsonl", 's2.jsonl, line 3: column "label" changed from number to string'),
+    (3, "score --qrels q --run bare", "bare is a folder without"),
+    (3, "score t --scores words", 'words: line 2 has "x"; expected one score on each line'),
+    (3, "score p.parquet --types score=flot", '--types "score=flot" is not a type of Arrow'),
+    (3, "score p.parquet --weights country", 'column "country" is string; expected numeric weights'),
+    (3, "compile --folder file", "file cannot be written: File exists. Name a folder"),
+    (3, "compile --scores float16", "--scores float16 is not known"),
+    (2, "trec_eval -m nope q r", "`fastndcg trec_eval --measures` lists all names"),
+    (3, "trec_eval q p.parquet", "p.parquet is Parquet; expected a TREC file"),
+    (3, "pool absent", "absent does not exist"),
+    (2, "pool r r", "r is repeated 2 times"),
+    (2, "check --qrels q", "give runs too, as PATH or --run"),
+    (3, "check --qrels q --run r --corpus absent", "corpus: absent cannot be read"),
+    (3, "demo --queries 3 --out /dev/full", "No space left on device. Free some space"),
+    (3, "measures nDGC", "Did you mean nDCG"),
     # explanations and conventions
     (2, "explain e.parquet --score bm25", "no query is named; give --id ID"),
     (3, "explain e.parquet --score bm25 --id q-44", "query 'q-44' is not among 10 queries. The nearest are: q-4"),

@@ -526,7 +526,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        ("mapp", 'no measure of trec_eval is called "mapp"; there are runid, num_q'),
+        ("mapp", 'no measure of trec_eval is called "mapp". Did you mean "map"? `fastndcg trec_eval --measures`'),
         ("mapp", 'Did you mean "map"?'),
         ("prefs_simp", '"prefs_simp" is a measure of preferences, which trec_eval itself computes with -R prefs'),
         ("all_prefs", "trec_eval itself"),
