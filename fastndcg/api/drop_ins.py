@@ -162,6 +162,12 @@ def _mean_of_rows(
     return statistics.mean(values, weight)
 
 
+_LISTS = (
+    "One query is y_true=[[...]], y_score=[[...]]; queries of different lengths go to "
+    "fastndcg.ndcg(relevance, scores, group=sizes) or Rankings.from_lists."
+)
+
+
 def _checked(
     y_true: npt.ArrayLike, y_score: npt.ArrayLike, sample_weight: npt.ArrayLike | None, *, is_ndcg: bool
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
@@ -171,7 +177,7 @@ def _checked(
         if array.dtype.kind not in "buif":
             raise InputError(
                 f"{name} is not a matrix of numbers (dtype {array.dtype}); "
-                "expected shape (n_samples, n_labels)"
+                f"expected shape (n_samples, n_labels). {_LISTS}"
             )
         if not len(array.shape) or not array.shape[0]:
             raise InputError(
@@ -200,7 +206,7 @@ def _checked(
     if is_ndcg and true.ndim > 1 and true.shape[1] <= 1:
         raise InputError(
             "Computing NDCG is only meaningful when there is more than 1 document. "
-            f"Got {true.shape[1]} instead."
+            f"Got {true.shape[1]} instead. fastndcg.ndcg takes queries of one document."
         )
     if true.ndim != 2 or true.shape[1] <= 1:
         fractional = true.dtype.kind == "f" and bool((true != np.floor(true)).any())
@@ -208,7 +214,7 @@ def _checked(
         raise InputError(
             "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are "
             f"supported. Got {kind} instead: y_true has shape {true.shape}, expected (n_samples, "
-            "n_labels) with more than one label"
+            f"n_labels) with more than one label. {_LISTS}"
         )
     return true, score, weight
 

@@ -20,6 +20,11 @@ from fastndcg.tables.checks import warn_if_ranks_differ
 from fastndcg.tables.roles import Columns, Roles, find_columns, in_words
 from fastndcg.tables.values import first_line
 
+# where arrays and lists go, which say neither queries nor documents
+OF_ARRAYS = (
+    "For grades and scores give ndcg(relevance, scores), Rankings.from_dense, from_lists or from_query_ids; "
+    "for ids of documents evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
+)
 _ROWS = 1 << 18  # of a batch that DuckDB makes
 COUNTING = re.compile(r"(column_?|f)?\d+")  # names that pandas, Polars, DuckDB and pyarrow give columns
 _READ = WeakSet[Any]()  # readers of which rows were read; they look as if they were empty
@@ -173,10 +178,13 @@ def _reader(data: Any) -> pa.RecordBatchReader:
             batch = pa.record_batch(data)
             return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        step = f". {OF_ARRAYS}" if hasattr(data, "__array__") else ""
         raise InputTypeError(
-            f"data is a {type_name(data)} that is not a table: {first_line(error)}"
+            f"data is a {type_name(data)} that is not a table: {first_line(error)}{step}"
         ) from None
     step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
+    if isinstance(data, list | tuple) or hasattr(data, "shape"):
+        step = OF_ARRAYS
     if callable(data) or isinstance(data, Iterator):
         step = "Open it with scan_arrow if it gives tables"
     if callable(getattr(data, "collect", None)):

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 # `query_id`. Those behind the bar are less specific: they count only if no column has one of the usual names
 _NAMES = {
     "query": """query_id qid q_id query user_id
-        | session_id search_id request_id srch_id topic_id impression_id group_id user""",
+        | session_id search_id request_id srch_id topic_id impression_id group_id user customer_id""",
     "doc_id": """doc_id docid docno item_id
-        | document_id doc document item product_id passage_id pid did article_id corpus_id""",
+        | document_id doc document item product_id passage_id pid did article_id corpus_id movie_id
+        track_id video_id news_id sku asin""",
     "relevance": """relevance rel label grade y_true target rating
         | labels grades relevance_label relevance_grade judgment judgement gain ground_truth y is_relevant
         relevant clicked click relevance_score""",
@@ -41,9 +42,10 @@ _NAMES = {
     "rank": "rank ranking |",
     "intent": "intent intent_id subtopic subtopic_id iteration |",
     "relevant_ids": """relevant_ids expected_ids ground_truth_ids gold_ids relevant_doc_ids expected_doc_ids
-        | expected ground_truth ground_truths actual label labels target y_true""",
+        | expected ground_truth ground_truths actual label labels target targets y_true relevant relevant_docs
+        relevant_items positives""",
     "retrieved_ids": """retrieved_ids predicted_ids recommended_ids retrieved_doc_ids
-        | retrieved recommendations predictions predicted prediction pred y_pred""",
+        | retrieved retrieved_docs retrieved_items recommended recommended_items recommendations predictions predicted prediction pred y_pred""",
 }
 USUAL_NAMES, OTHER_NAMES = (
     {role: tuple(names.split("|")[part].split()) for role, names in _NAMES.items()} for part in (0, 1)

@@ -34,7 +34,7 @@ from fastndcg.common.arrow_types import (
 )
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.tables.arrow import check_one_row, falling_ranks, ids_in_text, kept_by_query, split_lists
-from fastndcg.tables.frames import COUNTING, frame_of, is_table
+from fastndcg.tables.frames import COUNTING, OF_ARRAYS, frame_of, is_table
 from fastndcg.tables.locations import BY_ROW, Blame
 from fastndcg.tables.roles import (
     USUAL_NAMES,
@@ -148,7 +148,7 @@ def columns_of(
     except InputTypeError:
         raise InputTypeError(
             f"{name} is a {type(data).__name__}; expected a dict of dicts or of lists, a DataFrame, an Arrow "
-            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples. {OF_ARRAYS}."
         ) from None
     frame = frame.named(name, columns) if all(map(COUNTING.fullmatch, frame.names)) else frame
     found = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
@@ -333,7 +333,13 @@ def _of_tuples(
         step = ", or grades=1, the grade of all" if role == "relevance" and sizes == "2" else ""
         raise InputTypeError(
             f"{name} has tuples of {sizes} values; expected (query, document, {_WORD[role]}), or a name for "
-            f'each value, as in columns=["query_id", "doc_id", "{role}"]{step}'
+            f'each value, as in columns=["query_id", "doc_id", "{role}"]{step}. {OF_ARRAYS}.'
+        )
+    if is_plain and all(type(row) is list and all(isinstance(each, int) for each in row) for row in rows):
+        raise InputTypeError(
+            f"{name} has lists of three whole numbers, which could be (query, document, {_WORD[role]}) or "
+            "ids of documents. Give tuples, or columns=, for the first, and dicts for the second, as in "
+            "evaluate({query: relevant ids}, {query: retrieved ids}, measures)."
         )
     try:
         columns = (
@@ -344,7 +350,7 @@ def _of_tuples(
     except AttributeError as error:
         raise InputTypeError(
             f"{name} holds {type(error.obj).__name__} without {error.name}; "
-            f"expected tuples with query_id, doc_id and {role}, or plain ones in this order"
+            f"expected tuples with query_id, doc_id and {role}, or plain ones in this order. {OF_ARRAYS}."
         ) from None
     return _table([_ids(name, "query", columns[0]), *_arrays(name, columns[1:], roles)], roles)
 
