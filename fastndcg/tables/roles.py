@@ -45,7 +45,8 @@ _NAMES = {
         | expected ground_truth ground_truths actual label labels target targets y_true relevant relevant_docs
         relevant_items positives""",
     "retrieved_ids": """retrieved_ids predicted_ids recommended_ids retrieved_doc_ids
-        | retrieved retrieved_docs retrieved_items recommended recommended_items recommendations predictions predicted prediction pred y_pred""",
+        | retrieved retrieved_docs retrieved_items recommended recommended_items recommendations predictions
+        predicted prediction pred y_pred""",
 }
 USUAL_NAMES, OTHER_NAMES = (
     {role: tuple(names.split("|")[part].split()) for role, names in _NAMES.items()} for part in (0, 1)

@@ -91,9 +91,7 @@ def test_early_stopping():
 
 def test_early_stopping_that_would_minimise_is_warned_of():
     """XGBoost looks at the first letters: `nDCG@10` is minimised, and training ends at once."""
-    with pytest.warns(
-        UserWarning, match="takes the lowest nDCG@10 as the best: pass maximize=True to train"
-    ):
+    with pytest.warns(UserWarning, match="takes the lowest nDCG@10 as the best: pass maximize=True to train"):
         booster, _ = trained(fnx.metric(["RR", "nDCG@10"]), 60, early_stopping_rounds=4)
     assert booster.best_iteration < 5
     stopping = EarlyStopping(rounds=4, data_name="valid", metric_name="ndcg@10")

@@ -307,7 +307,11 @@ def test_the_command_reads_runs(tmp_path, undrawn):
         ([], 2, "no input"),
         (["a.parquet"], 3, "a.parquet"),
         (["a.parquet", "--confidence", "95"], 2, "Did you mean 0.95?"),
-        (["a.parquet", "b.parquet", "--score", "x", "--score", "y"], 2, "--score may be repeated only for one PATH"),
+        (
+            ["a.parquet", "b.parquet", "--score", "x", "--score", "y"],
+            2,
+            "--score may be repeated only for one PATH",
+        ),
     ],
 )
 def test_the_command_leaves_no_file_when_it_fails(words, code, message, tmp_path):

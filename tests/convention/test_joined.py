@@ -139,7 +139,9 @@ def test_beir_drops_a_document_whose_id_is_that_of_its_query(kind):
 
 def test_the_order_of_ties_by_id_is_said_where_a_measure_asks_for_that_of_rows():
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
-    with pytest.warns(fn.FastndcgWarning, match="joined judgments and runs have tied documents in descending order of id"):
+    with pytest.warns(
+        fn.FastndcgWarning, match="joined judgments and runs have tied documents in descending order of id"
+    ):
         assert fn.evaluate(qrels, run, "RR(ties='input')").mean() == {"RR(ties='input')": 0.5}
     as_they_stand = fn.Rankings.from_qrels_run(qrels, run, ties="input")
     assert fn.evaluate(as_they_stand, "RR(ties='input')").mean() == {"RR(ties='input')": 1.0}

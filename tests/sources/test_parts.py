@@ -253,9 +253,7 @@ def test_conventions(name, weight):
 def test_conventions_that_need_an_order():
     table = engines.documents(5)
     for name in ("lightgbm", "ranx", "allrank"):
-        with pytest.raises(
-            MeasureError, match=r"keeps tied documents in row order.*as in order=\.\.\."
-        ):
+        with pytest.raises(MeasureError, match=r"keeps tied documents in row order.*as in order=\.\.\."):
             task_for(table, "nDCG", convention=name, **engines.COLUMNS)
     for name in ("sklearn", "trec_eval", "recpack", "catboost"):
         assert task_for(table, "nDCG", convention=name, **engines.COLUMNS).order is None
