@@ -505,7 +505,7 @@ FAULTS = {
         "a.csv is empty, or begins with an empty line; expected column names, "
         'as in "query_id,relevance,score"'
     ),
-    "a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; expected the names of columns there',
+    "a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; expected column names',
     "qid,label\na,1\n": "a.csv: no column has a usual name of the score",
     "qid,label,score,score\na,1,1,2\n": 'a.csv: 2 columns are named "score", so score is ambiguous; rename all but one',
     'qid,label,score,"\na,1,0.5,2\n': "a.csv cannot be read: CSV parse error",
