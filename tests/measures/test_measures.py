@@ -419,7 +419,7 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text):
         ({"gain": {1: math.inf}}, "finite"),
         ({"gain": {"x": 1}}, "a number was expected"),
         ({"gains": [1]}, "gains"),
-        ({"gain": "exp2", "gains": {1: 2}}, "both given"),
+        ({"gain": "exp2", "gains": {1: 2}}, "both passed"),
         ({"dcg": "log"}, "dcg='log' is not known"),
         ({"discount": "log"}, r"discount='log' is not known.*Did you mean \"log2\"\?"),
         ({"discount": 1}, "above 1"),
