@@ -17,14 +17,13 @@ from fastndcg.analysis.plots import (
     ties,
 )
 from fastndcg.charts.series import history, over_time
-from fastndcg.scores.plots import ScoresPlots, against, cutoffs, distribution, slices
+from fastndcg.scores.plots import ScoresPlots, cutoffs, distribution, slices
 from fastndcg.typing import Chart
 
 __all__ = [
     "Chart",
     "ComparisonPlots",
     "ScoresPlots",
-    "against",
     "anchors",
     "contributions",
     "cutoffs",

@@ -15,7 +15,6 @@ from fastndcg.analysis.alignment import (
     shares_that_differ,
     unmatched_samples,
 )
-from fastndcg.analysis.anchors import anchors as anchors_of
 from fastndcg.analysis.comparison import Comparison, Options
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import (
@@ -27,7 +26,6 @@ from fastndcg.errors import (
     known_arguments,
 )
 from fastndcg.measures import as_measures
-from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.signatures import fields_of, hashes_of_ids
 from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.resampling import METHODS, check_resamples
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fastndcg.measures import Measure
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import JoinKeywords
 
@@ -64,7 +63,6 @@ def compare(
     missing: str | float = "refuse",
     resamples: int = 100_000,
     seed: int = 0,
-    anchors: bool = False,
     signatures: str = "refuse",
     threads: int | None = None,
     **roles: Unpack[JoinKeywords],
@@ -111,8 +109,6 @@ def compare(
         Number and seed of the draws of "randomisation" and the bootstrap. They depend neither on
         threads (default: all that Numba has, if there is enough work) nor on the order of queries or systems.
         p is never below 1 / (1 + resamples).
-    anchors : bool
-        For Rankings, also compute where each system lies between a random and the best order.
     signatures : "refuse" or "ignore"
         What to do with results that by their signatures (`Scores.signature`) have other judgments or another
         convention. Systems without a pool that may have returned other documents are compared as they are,
@@ -201,13 +197,6 @@ def compare(
             )
     compared = Comparison(asked, found, options)
     compared.cautions += [*open_questions, *shares_that_differ(scored, asked, baseline)]
-    for name, given in systems.items() if anchors else ():
-        if not isinstance(given, Rankings):
-            raise InputError(
-                f'"{name}" is Scores, which do not hold the returned documents; '
-                "anchors=True needs Rankings, with measures="
-            )
-        compared.anchors[str(name)] = anchors_of(given, asked, threads=threads)
     return compared
 
 

@@ -34,7 +34,6 @@ from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_c
 from fastndcg.statistics.significance import CORRECTIONS, Spread, direction, holm
 
 if TYPE_CHECKING:
-    from fastndcg.analysis.anchors import Anchors
     from fastndcg.analysis.plots import ComparisonPlots
     from fastndcg.common.arrays import Array, Flags, Float64, Int64
     from fastndcg.measures import Measure
@@ -76,7 +75,6 @@ RANKS = "rank: its interval, and capital letters that systems share which cannot
 
 # columns that say least about a difference, and about an order
 _DROPS = (("ties",), ("effect",), ("wins", "losses"), ("relative",), ("mean",))
-_DROPS_OF_ANCHORS = (("worst",),)
 
 
 class Comparison(AsFrame):
@@ -94,14 +92,11 @@ class Comparison(AsFrame):
         Maps a system that lacked queries to their ids.
     cautions : list of str
         Reasons not to rely on some of the numbers.
-    anchors : dict of str to Anchors
-        Maps each system to its anchors; empty unless `anchors=True`.
     """
 
     def __init__(self, measures: Sequence[Measure], matched: MatchedSamples, options: Options) -> None:
         self.measures, self.systems, self.missing = tuple(measures), tuple(matched.samples), matched.missing
         self._samples, self._options = matched.samples, options
-        self.anchors: dict[str, Anchors] = {}
         self.cautions = [missing_text(self.missing)] * bool(self.missing)
         self.means = {
             str(measure): {
@@ -567,8 +562,6 @@ class Comparison(AsFrame):
         """Return rows, options, cautions and missing queries as JSON. NaN becomes null."""
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
         whole = {**self._options._asdict(), "rows": self.rows, "cautions": self.cautions, "missing": missing}
-        if self.anchors:
-            whole["anchors"] = self._rows_of_anchors()
         return json.dumps(without_nan(whole), default=str, indent=2)
 
     def to_latex(self, *, ranks: bool = False) -> str:
@@ -635,18 +628,16 @@ class Comparison(AsFrame):
             f"intervals of {100 * options.confidence:g} %{_INTERVALS[options.interval]}"
         )
 
-    def text(self, see: str = "to_arrow()", see_anchors: str = "to_json()") -> str:
-        """The heading, the main numbers at the width of the terminal, cautions and anchors.
+    def text(self, see: str = "to_arrow()") -> str:
+        """The heading, the main numbers at the width of the terminal, and cautions.
 
-        `see` and `see_anchors` show what a narrow terminal leaves out.
+        `see` names what shows the columns that a narrow terminal leaves out.
         """
         width, drops = terminal_width(), list(_DROPS)
         if len({row["baseline"] for row in self.rows}) == 1:
             drops.append(("baseline",))
         lines = [self.heading(), fit(self._texts(), 3, drops, width, see)]
         lines += [f"caution: {visible(caution)}" for caution in self.cautions]
-        if self.anchors:
-            lines += ["", fit(self._texts_of_anchors(), 2, _DROPS_OF_ANCHORS, width, see_anchors)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -654,8 +645,7 @@ class Comparison(AsFrame):
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html_text(note)}</p>" for note in self.cautions)
-        anchors = html_table(self._texts_of_anchors(), 2) if self.anchors else ""
-        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 3)}{notes}{anchors}"
+        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 3)}{notes}"
 
     def _texts(self) -> list[list[str]]:
         """The main numbers as strings; the first row is the header."""
@@ -668,22 +658,6 @@ class Comparison(AsFrame):
             texts += [digits(row["p_adjusted"], ".2g"), digits(row["effect"], ".2f")]
             rows.append(texts + ["" if row[name] is None else f"{row[name]:,}" for name in counts])
         return rows
-
-    def _rows_of_anchors(self) -> list[dict[str, Any]]:
-        """For each measure and system, where its mean lies between the random and the best order."""
-        means = {system: found.means() for system, found in self.anchors.items()}
-        return [
-            {"measure": measure, "system": system, **of_system[measure]}
-            for measure in self.means
-            for system, of_system in means.items()
-        ]
-
-    def _texts_of_anchors(self) -> list[list[str]]:
-        rows = self._rows_of_anchors()
-        texts = [
-            [value if name in KEYS else digits(value, ".4f") for name, value in row.items()] for row in rows
-        ]
-        return [list(rows[0]), *texts]
 
 
 def that_count(counts: Flags, *columns: Array | None) -> list[Any]:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from fastndcg.analysis.alignment import find_rows, highest_grade
 from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.files import whole_file
+from fastndcg.common.markup import html_text
 from fastndcg.common.table import Table, quoted
 from fastndcg.errors import InputError, InputTypeError, SourceError, known_arguments, suggest, warn
 from fastndcg.measures import as_measure
@@ -145,6 +146,11 @@ class History:
 
     def __repr__(self) -> str:
         return f"History({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        return (
+            self.table()._repr_html_() if self._runs() else f"<p>{html_text(repr(self))}: no values yet</p>"
+        )
 
     @known_arguments
     def add(self, scores: Scores, *, at: datetime | date | str | None = None, name: str = "") -> None:

@@ -238,7 +238,7 @@ def _report(
 def _texts(compared: Comparison, slices: Rows, by: list[str], *, ranks: bool, is_last: bool) -> list[str]:
     """The tables of systems, ranks and slices. CSV has the last one, unless movers follow."""
     see = "--format csv" if is_last and not slices else "--format json"
-    parts = [compared.text(see, "--format json")]
+    parts = [compared.text(see)]
     parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
     if slices:
         numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")

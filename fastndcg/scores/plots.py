@@ -10,20 +10,17 @@ import numpy as np
 
 from fastndcg.charts import marks, theme
 from fastndcg.charts.theme import Rows, altair, by_name, chart_of
-from fastndcg.common.lazy import pa
 from fastndcg.common.table import labels_of, name_of
-from fastndcg.errors import ColumnError, InputError, MeasureError, count_of
+from fastndcg.errors import InputError, MeasureError, count_of
 from fastndcg.measures import as_measure
-from fastndcg.scores.slices import check_kept, column_names
+from fastndcg.scores.slices import column_names
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
-    from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measure
     from fastndcg.typing import Chart, Result
 
 _GROUPS = 40  # slices that are drawn at most
-_MOST, _SQUARES = 5_000, 40  # points that are drawn one by one; squares along each side of a chart of more
 
 _SCORES = "Scores, as evaluate returns them", "summary"
 
@@ -45,10 +42,6 @@ class ScoresPlots:
     def slices(self, measure: object, by: str | Sequence[str], confidence: float = 0.95) -> Chart:
         """The mean of each group of queries, with its interval. See `fastndcg.plot.slices`."""
         return slices(self._scores, measure, by, confidence)
-
-    def against(self, measure: object, column: str) -> Chart:
-        """The value of each query against a number that was measured online. See `fastndcg.plot.against`."""
-        return against(self._scores, measure, column)
 
 
 def cutoffs(
@@ -232,75 +225,6 @@ def distribution(systems: Result | Mapping[str, Result], measure: object, bins: 
     shares = shares.encode(x, alt.Y("share:Q", title="share of queries up to it"), colours, dashes)
     both = (each.properties(width=theme.WIDTH, height=theme.HEIGHT // 2) for each in (histogram, shares))
     return theme.finish(alt.vconcat(*both), f"{asked} of queries", "; ".join(facts), "", None)
-
-
-def against(scores: Result, measure: object, column: str) -> Chart:
-    """Plot the value of each query against a number that was measured online, with their rank correlation.
-
-    Parameters
-    ----------
-    scores : Scores
-    measure : Measure, notation, or ir_measures object
-        One that was evaluated.
-    column : str
-        A kept column of numbers, such as the clicks, revenue or satisfaction of a query.
-
-    Returns
-    -------
-    altair.Chart
-        A point for each query that has both numbers. More than 5,000 queries are drawn as squares, coloured
-        by how many queries they hold. The title gives Spearman's rank correlation.
-
-    Raises
-    ------
-    MeasureError, ColumnError, InputError
-        The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both
-        numbers.
-    """
-    of, asked = theme.check_result("scores", scores, *_SCORES), as_measure(measure)
-    check_kept([column], of.queries.column_names)
-    try:
-        online = of.queries[column].cast(pa.float64()).to_numpy().astype(np.float64)  # NaN for null
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ColumnError(
-            f'column "{column}" has type {of.queries[column].type}; name a column of numbers'
-        ) from None
-    values = of[asked]
-    both = ~np.isnan(values) & ~np.isnan(online)
-    if not both.any():
-        raise InputError(f"no query has both a value of {asked} and one of {column}")
-    values, online = values[both], online[both]
-    ranks = np.array([_ranks_of(each) for each in (values, online)])
-    with np.errstate(invalid="ignore"):  # where one of them is constant
-        ranks -= ranks.mean(axis=1, keepdims=True)
-        rho = ranks[0] @ ranks[1] / np.sqrt((ranks**2).sum(axis=1).prod())
-    said = f"Spearman's rank correlation {rho:.3f} of {count_of(len(values), 'query')}"
-    alt = altair()
-    x = alt.X("value:Q", title=theme.title_of(f"{asked} ({_range_of(asked)})"), scale=alt.Scale(zero=False))
-    y = alt.Y("online:Q", title=theme.title_of(f"{column} (as measured)"), scale=alt.Scale(zero=False))
-    if len(values) <= _MOST:
-        pairs = zip(values.tolist(), online.tolist(), strict=True)
-        chart = chart_of([{"value": value, "online": seen} for value, seen in pairs])
-        chart = chart.mark_point(filled=True, opacity=0.5, size=25, color=theme.BETTER).encode(x, y)
-    else:
-        queries = alt.Color("queries:Q", title="queries", scale=alt.Scale(scheme="viridis", type="log"))
-        counts, *edges = np.histogram2d(values, online, _SQUARES)
-        xs, ys = (each.tolist() for each in edges)
-        squares = [
-            {"value": xs[i], "value_to": xs[i + 1], "online": ys[j], "online_to": ys[j + 1]}
-            | {"queries": int(counts[i, j])}
-            for i, j in np.argwhere(counts).tolist()
-        ]
-        ends = alt.X2("value_to:Q"), alt.Y2("online_to:Q")
-        chart = chart_of(squares).mark_rect().encode(x, y, *ends, queries)
-    return theme.finish(chart, f"{asked} of each query beside {column}", said, "")
-
-
-def _ranks_of(values: Float64) -> Float64:
-    """The rank of each value, and of equal values the mean of their ranks."""
-    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Float64 = (np.cumsum(counts) - (counts - 1) / 2)[codes]
-    return ranks
 
 
 def _range_of(measure: Measure) -> str:

@@ -510,28 +510,6 @@ def test_intervals_that_do_not_exist():
         compared(a, b, interval="bca", paired=False)
 
 
-def test_how_good_each_system_is():
-    random = np.random.default_rng(0)
-    one = fn.Rankings.from_dense(random.integers(0, 3, (40, 6)), random.random((40, 6)))
-    systems = {"one": one, "other": one.with_scores(one.relevance + random.random(240))}
-    found = fn.compare(systems, measures="nDCG@3, AP", anchors=True)
-    wanted = {name: fn.anchors(each, "nDCG@3, AP").means() for name, each in systems.items()}
-    assert {name: each.means() for name, each in found.anchors.items()} == wanted
-    assert "position" in repr(found) and "position" in found._repr_html_()
-    rows = json.loads(found.to_json())["anchors"]
-    assert [(row["measure"], row["system"]) for row in rows] == [
-        ("nDCG@3", "one"), ("nDCG@3", "other"), ("AP", "one"), ("AP", "other"),
-    ]  # fmt: skip
-    assert rows[3]["position"] == wanted["other"]["AP"]["position"]
-    plain = fn.compare(systems, measures="AP")
-    assert not plain.anchors and "position" not in repr(plain)
-    with pytest.raises(
-        fn.InputError,
-        match='"one" is Scores, which do not hold the returned documents; anchors=True needs Rankings',
-    ):
-        fn.compare({name: fn.evaluate(each, "AP") for name, each in systems.items()}, anchors=True)
-
-
 # ---- judgments ----
 
 

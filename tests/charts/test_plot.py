@@ -72,7 +72,7 @@ def subtitle_of(chart):
 
 
 def every_chart(systems, comparison, columns=("country", "clicks"), rankings=BM25):
-    one, (country, clicks), names = next(iter(systems.values())), columns, list(systems)
+    one, (country, _), names = next(iter(systems.values())), columns, list(systems)
     return {
         "cutoffs": plot.cutoffs(systems),
         "cutoffs of one": one.plot.cutoffs("nDCG"),
@@ -80,7 +80,6 @@ def every_chart(systems, comparison, columns=("country", "clicks"), rankings=BM2
         "distributions": plot.distribution(systems, "RR"),
         "slices": one.plot.slices("nDCG@5", columns),
         "slices of two": plot.slices(systems, "nDCG@5", country),
-        "against": one.plot.against("nDCG@5", clicks),
         "differences": comparison.plot.differences("nDCG@5"),
         "effects": comparison.plot.effects(),
         "discounts": plot.discounts([fn.nDCG, fn.nDCG(discount="reciprocal") @ 5, fn.RBP]),
@@ -287,17 +286,6 @@ def test_grades_are_counted_where_documents_were_judged():
     assert len(rows) == 20 and sum(row["documents"] for row in rows) == 50
 
 
-def test_queries_beside_an_online_measure_have_their_rank_correlation(systems):
-    stats = pytest.importorskip("scipy.stats")
-    scores = systems["bm25"]
-    chart = scores.plot.against("nDCG@5", "clicks")
-    rho = stats.spearmanr(scores["nDCG@5"], scores.queries["clicks"].to_numpy()).statistic
-    assert subtitle_of(chart) == f"Spearman's rank correlation {rho:.3f} of 40 queries"
-    assert len(rows_of(chart)[0]) == QUERIES
-    one = fn.evaluate(fn.Rankings.from_lists([[1]], queries={"clicks": [3]}), "RR")
-    assert subtitle_of(one.plot.against("RR", "clicks")) == "Spearman's rank correlation nan of 1 query"
-
-
 def test_a_history_has_a_line_for_each_set_and_a_baseline():
     lightgbm = {"train": {"ndcg@5": [0.5, 0.75, float("nan")]}, "test": {"ndcg@5": [0.5, 0.625, 0.5]}}
     chart = plot.history(lightgbm, baseline=0.4, measure="nDCG@5")
@@ -345,8 +333,6 @@ def test_more_queries_than_pixels_are_binned():
     assert len(bars) == 500 and bars[-1]["to"] == 6_000
     mean = sum(bar["difference"] * (bar["to"] - bar["from"]) for bar in bars) / 6_000
     assert mean == pytest.approx(comparison.rows[0]["difference"], abs=1e-12)
-    (squares,) = rows_of(scores[0].plot.against("nDCG@5", "clicks"))
-    assert len(squares) <= 1_600 and sum(square["queries"] for square in squares) == 6_000
     assert max(map(len, rows_of(scores[0].plot.distribution("nDCG@5")))) <= 501
 
 
@@ -397,15 +383,12 @@ TAKEN = fn.Rankings.from_lists([[1]], queries={"queries": ["a"]})
         (lambda one: one.plot.cutoffs("RR"), fn.MeasureError, "RR was evaluated at 0 cutoffs"),
         (lambda one: one.plot.cutoffs("SetP"), fn.MeasureError, "SetP has no cutoff and therefore no curve"),
         (lambda one: one.plot.slices("RR", "county"), fn.ColumnError, 'Did you mean "country"?'),
-        (lambda one: one.plot.against("RR", "country"), fn.ColumnError, "has type string; name a column of numbers"),
-        (lambda one: one.plot.against("RR", "click"), fn.ColumnError, 'Did you mean "clicks"?'),
         (lambda one: plot.cutoffs({"1": one, 1: one}), fn.InputError, "two systems have the same name as text: '1', 1"),
         (lambda _: plot.cutoffs({}), fn.InputError, "no system is given; expected a mapping of names to Scores"),
         (lambda _: plot.cutoffs({"a": BM25}), fn.InputTypeError, '"a" is a Rankings; expected Scores, as evaluate'),
         (lambda _: fn.evaluate(NO_QUERY, "RR").plot.slices("RR", "c"), fn.InputError, "there are no queries"),
         (lambda _: fn.evaluate(TAKEN, "RR").plot.slices("RR", "queries"), fn.ColumnError, "of a column of the result"),
         (plot.effects, fn.InputTypeError, "comparison is a Scores; expected a Comparison"),
-        (lambda one: plot.against({"a": one}, "RR", "clicks"), fn.InputTypeError, "scores is a dict; expected Scores"),
         (plot.ties, fn.InputTypeError, "expected Ranges"),
         (plot.anchors, fn.InputTypeError, "expected Anchors"),
         (plot.contributions, fn.InputTypeError, "expected an Explanation"),

@@ -137,7 +137,7 @@ def test_compare_joins_runs():
     expected = fn.compare(fn.evaluate(QRELS, runs, "RR")).text()
     assert fn.compare(QRELS, runs, "RR").text() == expected
     assert fn.compare(QRELS, runs, measures=["RR"]).text() == expected
-    assert fn.compare(qrels=QRELS, run=runs, measures="RR", anchors=True).anchors.keys() == {"bm25", "e5"}
+    assert fn.compare(qrels=QRELS, run=runs, measures="RR").text() == expected
     with pytest.raises(fn.InputTypeError, match=r"run is one run; compare takes several by name"):
         fn.compare(QRELS, RUN, "RR")
     with pytest.raises(fn.InputTypeError, match=r"no measures are given; they come last"):
