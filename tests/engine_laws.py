@@ -394,7 +394,7 @@ class Laws:
         monkeypatch.setattr(splits, "_BYTES", 2_000)
         table, name = engines.apart(engines.documents(60))
         engines.write_files(tmp_path, table)
-        wanted = rf"^query {name} has rows in several places. grouped=True takes"
+        wanted = rf"^query {name} has rows in several places. grouped=True requires"
         with pytest.raises(InputError, match=wanted):
             engine.adapter.summary_files(*engine.session, tmp_path, "AP", query="qid", grouped=True)
         local = fn.evaluate(fn.read_parquet(tmp_path), "AP")

@@ -1,7 +1,7 @@
 """Adapters for engines and tools. Nothing else in the package imports them.
 
 engines       the functions of Spark, Dask and Ray, and the few verbs that each engine has for them
-worker        how a worker scores a partition
+scoring       how workers of Spark, Dask and Ray score a partition
 shuffle       rows and sums that workers send one another
 splits        files that workers read themselves
 aggregates    sums of partitions, and what they add up to

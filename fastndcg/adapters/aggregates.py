@@ -29,7 +29,7 @@ from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.tables.roles import check_column
 
 if TYPE_CHECKING:
-    from fastndcg.adapters.worker import Task
+    from fastndcg.adapters.scoring import Task
     from fastndcg.common.arrays import Int64
 
 

@@ -17,7 +17,7 @@ import catboost
 import numpy as np
 
 from fastndcg.adapters.boosters import Meter, unscored_rankings
-from fastndcg.adapters.worker import one_measure
+from fastndcg.adapters.scoring import one_measure
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.tables.grouping import group_by_query
 

@@ -6,7 +6,7 @@
     scores.to_parquet("scores")
     print(fnd.means(scores, ["nDCG@10"], by="country"))
 
-    rows -> packed by hash of the query -> one list of packed rows for each block -> `worker.score`
+    rows -> packed by hash of the query -> one list of packed rows for each block -> `scoring.score`
 
 Each partition must fit into memory, as everywhere in Dask, and so must each query. To find the type of a
 column of objects, `evaluate` computes the first partition with rows.

@@ -22,8 +22,8 @@ import pyarrow as pa
 from fastndcg import errors
 from fastndcg._version import __version__
 from fastndcg.adapters import aggregates, shuffle
+from fastndcg.adapters.scoring import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.adapters.splits import Plan, open_files, plan_of
-from fastndcg.adapters.worker import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.errors import ColumnError, InputTypeError
 from fastndcg.statistics.intervals import check_confidence
 from fastndcg.tables.roles import OF_TEXT, Function, check_column, with_roles

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.adapters import aggregates, worker
+from fastndcg.adapters import aggregates, scoring
 from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
@@ -32,7 +32,7 @@ from fastndcg.tables.grouping import Grouped
 from fastndcg.tables.locations import shown
 
 if TYPE_CHECKING:
-    from fastndcg.adapters.worker import Task
+    from fastndcg.adapters.scoring import Task
     from fastndcg.sources.open_file import File, Stamp
 
 SCHEMA = pa.schema(
@@ -70,14 +70,14 @@ class Split(NamedTuple):
 def pack_partition(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield packed chunks of a partition of an engine's table."""
     if job.scattered:
-        return pack_rows(job, worker.larger(tables), 0)
+        return pack_rows(job, scoring.larger(tables), 0)
     return score_or_pack(job, ((table, None) for table in tables), Split())
 
 
 def pack_rows(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.Table]:
     """Yield packed chunks of rows in any order."""
     for place, table in enumerate(table for table in tables if len(table)):
-        with worker.without_rows():
+        with scoring.without_rows():
             ids = checked_ids(table, job.task.columns)
         blocks = parts_of(ids, job.blocks)
         yield pack(divide(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS))
@@ -95,7 +95,7 @@ def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa
     for (table, known), following in pairwise(chain(filled, [None])):
         kept: Rows = (table, known)
         if not job.task.lists:
-            with worker.without_rows():
+            with scoring.without_rows():
                 grouped = known or grouped_rows(table, job.task.columns)
             begins = place == split.number * _PLACES + split.begins
             at_edge = _at_edge(grouped, split.edges, begins=begins, ends=following is None)
@@ -150,7 +150,7 @@ def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def sum_groups(means: aggregates.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield packed chunks of the sums of each group in a partition of results."""
-    for table in worker.larger(tables):
+    for table in scoring.larger(tables):
         groups = aggregates.sums_by(means, table)
         of_groups = aggregates.blocks_of(groups.by, len(groups.queries), blocks)
         yield pack(
@@ -188,10 +188,10 @@ def _score(
     """The results of whole queries, or the sums of each system; and the queries."""
     # a block has about as many rows as any other
     with dispatch.part_of(job.rows or job.blocks * len(table), len(table)):
-        systems = worker.score(job.task, table, grouped)
+        systems = scoring.score(job.task, table, grouped)
     if job.results is None:
         return tuple(map(aggregates.Sums.of, systems)), systems[0].queries
-    return worker.results(job.task, systems, job.results), systems[0].queries
+    return scoring.results(job.task, systems, job.results), systems[0].queries
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:

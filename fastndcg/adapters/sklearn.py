@@ -15,7 +15,7 @@ import sklearn
 from sklearn.metrics import make_scorer
 
 from fastndcg.adapters.boosters import Meter
-from fastndcg.adapters.worker import one_measure
+from fastndcg.adapters.scoring import one_measure
 from fastndcg.errors import InputError
 from fastndcg.rankings.rankings import Rankings
 

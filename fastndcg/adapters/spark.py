@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from fastndcg.adapters import shuffle, worker
+from fastndcg.adapters import scoring, shuffle
 from fastndcg.adapters.engines import Engine
 from fastndcg.adapters.splits import Plan
 from fastndcg.common.arrow_types import is_list
@@ -211,7 +211,7 @@ def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
 
     Raises `MeasureError` for a measure that does not exist; in tasks, as `evaluate` does.
     """
-    known = worker.one_measure(measure)
+    known = scoring.one_measure(measure)
     if known.params.get("ties") == "input":
         raise MeasureError(
             f"{known} keeps tied documents in row order, and rows of a Spark group have no order; "
@@ -219,7 +219,7 @@ def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
         )
 
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:
-        return worker.value_of_group(known, relevance, score, query, nan)
+        return scoring.value_of_group(known, relevance, score, query, nan)
 
     return _user_defined_function(value, "value")
 
@@ -232,17 +232,17 @@ def list_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
 
     Parameters, result and errors are those of `group_function`; ties="input" keeps the order of the elements.
     """
-    known = worker.one_measure(measure)
+    known = scoring.one_measure(measure)
 
     def column(relevance: Any, score: Any, query: Any = None) -> Any:
         if isinstance(relevance, pa.Array):
-            return pa.array(worker.values_of_lists(known, relevance, score, query, nan), from_pandas=True)
+            return pa.array(scoring.values_of_lists(known, relevance, score, query, nan), from_pandas=True)
         import pandas as pd
 
         ids = None if query is None else pa.Array.from_pandas(query)
         # not from a Series, whose NaN would become null
         lists = pa.array(list(relevance)), pa.array(list(score))
-        return pd.Series(worker.values_of_lists(known, *lists, ids, nan))
+        return pd.Series(scoring.values_of_lists(known, *lists, ids, nan))
 
     return _user_defined_function(column, "column")
 
@@ -275,7 +275,7 @@ def _of_rows(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
 def _of_lists(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
     """Packed chunks of tables with a row for each query."""
     ids = job.task.columns.id_columns
-    whole = worker.larger(_documents(ids, table) for table in tables)
+    whole = scoring.larger(_documents(ids, table) for table in tables)
     return shuffle.score_or_pack(job, ((table, None) for table in whole), _WHOLE)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from fastndcg.adapters import shuffle, worker
+from fastndcg.adapters import scoring, shuffle
 from fastndcg.adapters.shuffle import Split
 from fastndcg.common.arrow_types import is_text
 from fastndcg.errors import SourceError
@@ -34,7 +34,7 @@ from fastndcg.sources.streams import NotGroupedError
 from fastndcg.tables.roles import check_column
 
 if TYPE_CHECKING:
-    from fastndcg.adapters.worker import Options
+    from fastndcg.adapters.scoring import Options
     from fastndcg.tables.roles import Columns
     from fastndcg.typing import Path as PathLike
 
@@ -178,7 +178,7 @@ def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) ->
         return
     stream, names = _stream(job.task.columns, types, split), list(types)
     chunks: list[pa.Table] | None = None
-    with worker.without_rows():
+    with scoring.without_rows():
         with closing(stream._tables(names)) as numbered:
             if job.scattered:
                 yield from shuffle.pack_rows(job, (table for _, table in numbered), split.number)

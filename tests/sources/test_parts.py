@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
-from fastndcg.adapters import aggregates, shuffle, worker
+from fastndcg.adapters import aggregates, scoring, shuffle
 from fastndcg.measures import DEFINITIONS
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
 
 
 def task_for(table, measures="nDCG@3", *, order=None, convention=None, **roles):
-    return worker.make_task(
-        table.schema, measures, worker.Options(**roles, order=order, convention=convention)
+    return scoring.make_task(
+        table.schema, measures, scoring.Options(**roles, order=order, convention=convention)
     )
 
 
@@ -57,7 +57,7 @@ def _batch(table, first, end):
 
 
 def results_of(task, table):
-    return worker.results(task, worker.score(task, table), worker.schema_of_results(task, table.schema))
+    return scoring.results(task, scoring.score(task, table), scoring.schema_of_results(task, table.schema))
 
 
 def added_up(task, tables):
@@ -72,17 +72,17 @@ def added_up(task, tables):
 def test_tables_are_joined_to_some_of_some_size():
     table = pa.table({"n": np.arange(57)})
     cut = [table.slice(start, 4) for start in range(0, 57, 4)]
-    found = list(worker.larger(cut, 10))
+    found = list(scoring.larger(cut, 10))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
     assert pa.concat_tables(found).equals(table)
-    assert list(worker.larger([])) == []
+    assert list(scoring.larger([])) == []
 
 
 @given(cut_rows())
 def test_results_of_parts_are_those_of_the_whole(rows):
     table, batches = rows
     task = task_for(table, engines.MEASURES[:-1])
-    job = shuffle.Job(task, 3, worker.schema_of_results(task, table.schema), scattered=True)
+    job = shuffle.Job(task, 3, scoring.schema_of_results(task, table.schema), scattered=True)
     packed = [chunk for batch in batches for chunk in shuffle.pack_partition(job, [pa.table(batch)])]
     found = [row for part in shuffle.score_blocks(job, packed) for row in part.to_pylist()]
     expected = fn.evaluate(fn.Rankings.from_arrow(table), task.measures).to_arrow()
@@ -108,12 +108,12 @@ def test_order_is_refused_where_it_is_none():
     with pytest.raises(
         InputError, match='column "rank" has 1 twice in query 1; order numbers the documents of a query'
     ):
-        worker.score(task, table)
+        scoring.score(task, table)
     for missing in (pa.array([1, None, 1]), pa.array([1.0, math.nan, 1.0])):
         with pytest.raises(
             InputError, match='column "rank" has 1 null; order numbers every document of a query'
         ):
-            worker.score(task, table.set_column(3, "rank", missing))
+            scoring.score(task, table.set_column(3, "rank", missing))
 
 
 # ---- queries that stand together ----
@@ -259,7 +259,7 @@ def test_conventions_that_need_an_order():
         assert task_for(table, "nDCG", convention=name, **engines.COLUMNS).order is None
     task = task_for(table, "nDCG", convention="trec_eval", **engines.COLUMNS)
     with pytest.raises(MeasureError, match=r"trec_eval orders ties by document id, but query"):
-        worker.score(task, table)
+        scoring.score(task, table)
     with pytest.raises(MeasureError, match='no convention is called "lightgmb"'):
         task_for(table, "nDCG", convention="lightgmb", **engines.COLUMNS)
     with pytest.raises(MeasureError, match="sklearn has no RR; it has: nDCG"):
@@ -450,11 +450,11 @@ def test_errors_of_a_part_name_queries(changed, measure, message):
     }
     task = task_for(pa.table(columns), measure, keep="lang")
     with pytest.raises(InputError) as caught:
-        worker.score(task, pa.table(columns | changed))
+        scoring.score(task, pa.table(columns | changed))
     assert str(caught.value) == message
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
 
 
 def test_a_function_has_one_measure():
     with pytest.raises(MeasureError, match="2 measures were passed, but a function returns one value"):
-        worker.one_measure(["AP", "RR"])
+        scoring.one_measure(["AP", "RR"])
