@@ -290,8 +290,9 @@ def _check_documents(qrels: Side, run: str, fields: dict[str, Any]) -> None:
     found = len(returned) - len(lacking)
     if not len(lacking) or found >= max(1, _LEAST_FOUND * len(returned)):
         return
-    query = int(lacking[0])
-    there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query))))
+    with_judgments = lacking[np.isin(lacking, qrels.codes)]
+    query = int([*with_judgments[:1], *lacking[:1]][0])
+    there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query)))) or "none"
     here = sample(fields["doc_ids"][int(offsets[query]) : int(offsets[query + 1])])
     of = f"documents of query {shown(qrels.queries[query])}"
     if not found:

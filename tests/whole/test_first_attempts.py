@@ -193,6 +193,8 @@ ATTEMPTS = {
     "lists of three ids": (lambda f: mean([[1, 2, 3]], [[1, 2, 9]], "RR"), "could be \\(query, document, grade\\) or ids"),
     "rows of a frame as lists": (lambda f: mean([["q", "a", 1]], [["q", "b", 0.9], ["q", "a", 0.5]], "RR"), 0.5),
     "grades and scores given to evaluate": (lambda f: mean(np.array([1, 0]), np.array([0.5, 0.1]), "nDCG"), "ndcg\\(relevance, scores\\)"),
+    "documents of other names, and a query without": (lambda f: mean({"q": {}, "p": {"a": 1}}, {"q": ["b"], "p": ["c"]}, "RR"), 'documents of query "p" are "a" there, "c" here'),
+    "a query without judgments alone": (lambda f: mean({"q": {}, "p": {"a": 1}}, {"q": ["b"]}, "RR"), 'documents of query "q" are none there, "b" here'),
     "ids of numbers against text": (lambda f: mean({"7": {"10": 1}}, {7: {10: 0.5}}, "RR"), 1.0),
     "ids padded with zeros": (lambda f: mean({"007": {"a": 1}}, {7: {"a": 0.5}}, "RR"), 'no query in common: "007" there, 7 here'),
 }  # fmt: skip
