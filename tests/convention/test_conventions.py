@@ -69,7 +69,7 @@ def test_what_does_not_exist_is_refused_with_the_nearest_name():
     assert fn.conventions.get("lightgmb") is None
     with pytest.raises(fn.MeasureError, match="no field 'gains'"):
         fn.conventions["sklearn"].replace(gains="exp2")
-    with pytest.raises(fn.MeasureError, match="ties='chance' is not known"):
+    with pytest.raises(fn.MeasureError, match="ties='chance' is not a value of conventions"):
         Convention("mine", ties="chance")
     with pytest.raises(fn.InputTypeError, match="convention is a int"):
         fn.evaluate(rankings_of([GOLDEN_QUERY]), "nDCG", convention=3)

@@ -102,7 +102,7 @@ def test_an_ideal_of_what_was_returned_has_no_averaged_ties():
     for measure in ("nDCG(ideal='returned')@2", "IDCG(ideal='returned')@2", "nDCG(ideal='returned')@slots"):
         with pytest.raises(
             fn.MeasureError,
-            match=r"each order of tied documents; take ties=\"input\", as in \w+\(ties='input', ideal='returned'\)@",
+            match=r"each order of tied documents; use ties=\"input\", as in \w+\(ties='input', ideal='returned'\)@",
         ):
             fn.evaluate(rankings, measure)
     both = fn.evaluate(rankings, ["nDCG(ideal='returned')", "nDCG(ideal='scored')"]).values

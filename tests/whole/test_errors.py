@@ -243,7 +243,7 @@ REFUSED = [
     (lambda: fn.ndcg([1, 0], [1]), fn.InputError, "relevance has 2 values and scores 1"),
     (lambda: fn.ndcg([1, 0], [1, 2], k=0), fn.MeasureError, "cutoff 0"),
     (lambda: fn.ndcg([1, 0], [1, 2], gain="exp"), fn.MeasureError, "gain='exp'"),
-    (lambda: fn.ndcg([1], [1], offsets=[0, 1], group=[1]), fn.InputError, "offsets and group are given"),
+    (lambda: fn.ndcg([1], [1], offsets=[0, 1], group=[1]), fn.InputError, "offsets and group were passed"),
     # rankings
     (lambda: R.from_arrow(Lazy("collect")), fn.InputTypeError, r"is a .*Lazy; expected a table: .*Call \.collect\(\) first"),
     (lambda: R.from_arrow(Lazy("compute")), fn.InputTypeError, r"expected a table: .*Call \.compute\(\) first"),
