@@ -652,8 +652,8 @@ def test_conventions_take_judgments_and_a_run(tmp_path, monkeypatch):
     ):
         refused = run(*words)
         assert refused.exit_code == 2 and message in refused.stderr
-    one = run(*both, "--id", "7", "--explain", "sklearn", "lightgbm")
-    assert one.exit_code == 0 and one.stderr.startswith("1 query, 9 documents")
+    explained = run(*both, "--explain", "sklearn", "lightgbm")
+    assert explained.exit_code == 0 and explained.stderr.startswith("25 queries, 225 documents")
 
 
 @pytest.mark.parametrize(
