@@ -207,7 +207,7 @@ REFUSED = [
     (2, "pool r r", "r is repeated 2 times"),
     (2, "check --qrels q", "give runs too, as PATH or --run"),
     (3, "check --qrels q --run r --corpus absent", "corpus: absent cannot be read"),
-    (3, "demo --queries 3 --out /dev/full", "No space left on device. Free some space"),
+    (3, "score p.parquet --out /dev/full", "No space left on device. Free some space"),
     (3, "measures nDGC", "Did you mean nDCG"),
     # explanations and conventions
     (2, "explain e.parquet --score bm25", "no query is named; give --id ID"),
