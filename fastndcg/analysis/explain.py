@@ -16,7 +16,7 @@ from fastndcg.analysis.anchors import check_rankings
 from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
-from fastndcg.common.markup import html_table, html_text, markdown_table
+from fastndcg.common.markup import html_table, html_text
 from fastndcg.common.table import (
     Table,
     digits,
@@ -474,17 +474,14 @@ class Explanation(AsFrame):
 
         return plots.contributions(self, ranks, unit)
 
-    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
+    def text(self, whole: bool = False, see: str = "to_arrow()") -> str:
         """The heading, the table and its notes.
 
-        `whole` shows all rows, and not those down to the cutoff, at most 30; `see` is what the text names
-        that shows columns for which a terminal has no room; `markdown` makes a table in Markdown, in place of
-        one that fits the terminal.
+        `whole` shows all rows, instead of at most 30 down to the cutoff. `see` says what shows the columns
+        that do not fit the terminal.
         """
-        texts, width = self._texts(whole), 0 if markdown else terminal_width()
-        shown = []
-        if texts:
-            shown = ["", markdown_table(texts, ()), ""] if markdown else [fit(texts, 0, _DROPS, width, see)]
+        texts, width = self._texts(whole), terminal_width()
+        shown = [fit(texts, 0, _DROPS, width, see)] if texts else []
         notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
         return "\n".join([wrapped(self.heading(), width), *shown, *(wrapped(note, width) for note in notes)])
 
@@ -566,11 +563,9 @@ class Explanations(dict[str, Explanation], AsFrame):
         )
         return pa.concat_tables(named, promote_options="permissive")
 
-    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
+    def text(self, whole: bool = False, see: str = "to_arrow()") -> str:
         """The `Explanation.text` of each system below its name."""
-        return "\n\n".join(
-            f"{visible(name)}\n{each.text(whole, see, markdown)}" for name, each in self.items()
-        )
+        return "\n\n".join(f"{visible(name)}\n{each.text(whole, see)}" for name, each in self.items())
 
     def __repr__(self) -> str:
         return self.text()

@@ -20,7 +20,7 @@ MOST_CUTOFF = 10**100  # Python does not print integers of more than 4,300 digit
 
 
 class GradeGains(NamedTuple):
-    """A gain for each listed grade. Other grades raise an error, or are their own gain if `overrides`."""
+    """A gain for each listed grade. Other grades raise an error, or are used as gains if `overrides`."""
 
     gains: tuple[tuple[float, float], ...]
     overrides: bool

@@ -565,7 +565,7 @@ class Rankings:
                 f"query {unknown[:1].tolist()[0]!r} is not among {known}{others}; see rankings.query_ids"
             )
         if len(np.unique(rows)) < len(rows):
-            raise InputError("an id stands in the list twice; give each query once")
+            raise InputError("an id appears twice in the list; name each query once")
         return np.asarray(rows, np.int64)
 
     def _chosen(self, rows: Int64) -> Self:
@@ -642,7 +642,7 @@ class Rankings:
 
 
 def _part(column: Any, first: int, last: int) -> Any:
-    """Consecutive entries without a copy; a tuple, such as `JudgedPool`, has columns behind its offsets."""
+    """Return consecutive entries without a copy. In a tuple, such as `JudgedPool`, columns follow offsets."""
     if not isinstance(column, tuple):
         return column[first:last]
     offsets, *columns = column

@@ -103,7 +103,7 @@ def stream_of(data: Any) -> GivenTable:
         given = data() if is_function else data
         if isinstance(given, Iterator) and any(given is each for each in opened):
             raise InputError(
-                f"data is a {type_name(given)}, which can be read once, and its rows have been read; {ANEW}"
+                f"data is a {type_name(given)}, which can be read only once, and was already read; {ANEW}"
             )
         opened[:] = [given]
         return _of_parts(iter(given)) if _is_parts(given) else frame_of(given)

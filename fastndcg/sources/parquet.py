@@ -180,8 +180,7 @@ class ParquetFiles(Dataset):
                     )
             if in_files and in_folders:
                 raise SourceError(
-                    f'column "{name}" stands in some files and in the folder names of others; '
-                    "write it in one way"
+                    f'column "{name}" is in some files and in the folder names of others; write it in one way'
                 )
             if in_files:
                 types[name] = without_views(common_type(name, in_files))

@@ -173,7 +173,7 @@ def _warn_of_hashes(path: str, queries: pa.Array) -> None:
     if len(begun):
         first = shown(begun[0].cast(pa.large_binary()).as_py())
         warn(
-            f"{path}: lines that begin with # have the form of data, and count: "
+            f"{path}: lines that begin with # look like data and are counted: "
             f'{count_of(len(begun), "query")}, as "{first}". If they are comments, write a blank after the '
             "#, or remove them."
         )

@@ -336,7 +336,7 @@ def runs_by_name(data: Any) -> dict[str, Any] | None:
         return None
     runs = {str(name): run for name, run in data.items()}
     if len(runs) < len(data):
-        raise InputError(f"run has two runs of one name: {', '.join(map(repr, data))}; give each its own")
+        raise InputError(f"run has two runs with the same name: {', '.join(map(repr, data))}; rename one")
     return runs
 
 
@@ -372,8 +372,9 @@ def _naming_what_fits(run: PathLike) -> Iterator[None]:
         yield
     except MemoryError:
         raise SourceError(
-            f"{run} and its judgments take more memory than there is. Join them once in a tool that works on "
-            "disk, store the grades as a column of a Parquet file, and give that to scan_parquet."
+            f"{run} and its judgments need more memory than is available. Join them once with a tool "
+            "that works on disk, store the grades as a column of a Parquet file, and give that to "
+            "scan_parquet."
         ) from None
 
 
@@ -443,9 +444,9 @@ def text_side(
         roles = replace(roles, ascending=_are_ranks(name, lines))
     if role == "relevance" and ((values >= _TIMES[0]) & (values < _TIMES[1])).all():
         raise SourceError(
-            f"{place(0)}: the grade is {values[0]:.0f}, and all grades of the file are times. In a line of "
-            "TREC judgments, query iteration doc grade, the second field is no document, and the grade is a "
-            "small whole number. For ratings, name the fields for evaluate or read_qrels_run, as in "
+            f"{place(0)}: the grade is {values[0]:.0f}, and all grades of the file look like timestamps. "
+            "TREC judgments have lines of query, iteration, document and a small whole number as grade. For "
+            "ratings, name the fields for evaluate or read_qrels_run, as in "
             'columns=["user_id", "item_id", "rating", "time"].'
         )
     tag = "".join(lines.last[5:6]) if role == "score" else ""

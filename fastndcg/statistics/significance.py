@@ -124,8 +124,8 @@ class Spread(NamedTuple):
 
 
 def direction(middle: float, values: Float64, least: float = 0.0) -> float:
-    """1 or -1, and the opposite for the negated values: the sign of the mean, if it is larger than `least`. 0
-    for values that are symmetrical up to that.
+    """The sign of the mean, 1 or -1, if its size exceeds `least`; 0 for values that are symmetric within it.
+    Negated values have the opposite sign.
     """
     if abs(middle) > least:
         return math.copysign(1.0, middle)

@@ -212,7 +212,7 @@ def _of_documents(
 def _of_queries(
     name: str, column: pa.ChunkedArray, ids: pa.ChunkedArray, grouped: Grouped, blame: Blame
 ) -> pa.ChunkedArray:
-    """A column of one value within each query, cut down to a row for each query."""
+    """Reduce a column that is constant within each query to one row per query."""
     rows, starts = grouped.rows, grouped.offsets[:-1]
     if pa.types.is_nested(column.type):
         raise InputTypeError(
@@ -352,7 +352,7 @@ def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     listed = texts.filter(pc.match_substring_regex(texts, r"^[\[{(]|[,;]\s"))
     if len(listed):
         raise InputError(
-            f'column "{name}" holds {shown(listed[0])}, which is no text of ids separated by blanks; '
+            f'column "{name}" holds {shown(listed[0])}, which is not text of ids separated by blanks; '
             "parse it into a list before"
         )
     split = pc.utf8_split_whitespace(texts)

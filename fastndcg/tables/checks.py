@@ -233,7 +233,7 @@ def _cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> J
     if len(offsets) - 1 != n_queries:
         raise InputError(
             f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; "
-            "give a pool, maybe empty, for each query"
+            "give a pool for each query, which may be empty"
         )
     return JudgedPool(offsets, grades)
 
@@ -399,12 +399,12 @@ def _checked_intents(
     """The fields of intents, of which at least one is given."""
     if given["intents"] is None:
         name = next(name for name, value in given.items() if value is not None)
-        raise InputError(f"{name} is given without intents; give those of the scored documents too")
+        raise InputError(f"{name} was passed without intents; also pass those of the scored documents")
     fields = given | {"intents": intent_grades("intents", given["intents"], n_docs)}
     if (given["judged_intents"] is None) != (judged is None):
         here, missing = ("judged_intents", "judged") if judged is None else ("judged", "judged_intents")
         raise InputError(
-            f"{here} is given without {missing}; with intents, the pool has a grade and a list "
+            f"{here} was passed without {missing}; with intents, the pool needs a grade and a list "
             "of intent grades for each document"
         )
     sides: list[tuple[Int64, IntentGrades]] = [(blame.offsets, fields["intents"])]

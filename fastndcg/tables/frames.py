@@ -135,7 +135,7 @@ def frame_of(data: Any) -> Frame:
     reader = _reader(data)
     if reader in _READ:
         raise InputError(
-            f"data is a {type_name(data)}, which can be read once, and its rows have been read; make a new "
+            f"data is a {type_name(data)}, which can be read only once, and was already read; make a new "
             "one, or give a table"
         )
     return _of_schema(reader.schema, partial(_tables, reader, is_given=reader is data))
@@ -160,7 +160,7 @@ def _tables(reader: pa.RecordBatchReader, names: list[str], *, is_given: bool = 
         batch = _readable(lambda: next(reader, None))
         if batch is None:
             if is_given:
-                warn("data is a RecordBatchReader that gives no rows: it is empty, or was read before")
+                warn("data is a RecordBatchReader without rows: it is empty, or was read before")
             yield reader.schema.empty_table().select(names)
         while batch is not None:
             yield pa.Table.from_batches([batch]).select(names)

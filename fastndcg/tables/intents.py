@@ -56,7 +56,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     if len(found.offsets) - 1 != rows:
         raise InputError(
             f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; "
-            "give one, maybe empty, for each"
+            "give one for each, which may be empty"
         )
     if found.grades.dtype.kind == "f" and not np.isfinite(found.grades).all():
         entry = int(np.argmin(np.isfinite(found.grades)))
@@ -79,7 +79,7 @@ def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = s
     if len(lists) != n_queries:
         raise InputError(
             f"{name} has {count_of(len(lists), 'list')} for {count_of(n_queries, 'query')}; "
-            "give one, maybe empty, for each"
+            "give one for each, which may be empty"
         )
     offsets, flat = _flat(lists)
     if flat.null_count or lists.null_count:
@@ -126,7 +126,7 @@ def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
         entry = int(np.argmax(twice))
         raise InputError(
             f"{name} has intent {numbers[entry]} of {_document(offsets, entry)} twice; "
-            "a document has one grade for each"
+            "a document has one grade per intent"
         )
     return IntentGrades(offsets, numbers, grades)
 

@@ -71,8 +71,7 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
     if scores is None:
         if columns.get("ascending"):
             raise InputError(
-                "ascending is True and there are no scores; lists without scores stand in rank order, "
-                "best first"
+                "ascending=True needs scores; lists without scores must be in rank order, best first"
             )
         ranked = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
         return offsets, flat, ranked, Blame(in_lists=True)

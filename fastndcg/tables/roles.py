@@ -317,7 +317,7 @@ def _check_dialect(columns: object, sep: object, decimal: object) -> None:
                 'columns={"qrels": [...], "run": [...]}'
             )
     if sep is not None and (not isinstance(sep, str) or not sep or set(sep) & set('\r\n"')):
-        raise InputTypeError(f'sep is {sep!r}; expected what stands between two fields, as in sep="|"')
+        raise InputTypeError(f'sep is {sep!r}; expected the separator of fields, as in sep="|"')
     check_choice("decimal", decimal, (".", ","))
 
 
@@ -402,7 +402,7 @@ def find_columns(
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
         raise ColumnError(
-            f'column "{score}" could be the relevance and the score; name the one that is meant, as in '
+            f'column "{score}" could be the relevance and the score; name the intended one, as in '
             f'relevance="{score}" or score="{score}"'
         )
     keeps_first = roles.duplicates == "first" and not is_list(relevance)
@@ -477,7 +477,7 @@ def find_order(
     """
     if roles.rank is not None and roles.score is not None:
         raise ColumnError(
-            f'score="{roles.score}" and rank="{roles.rank}" are given; one column says the order'
+            f'score="{roles.score}" and rank="{roles.rank}" were both passed; pass only one of them'
         )
     rank = roles.rank
     if rank is None and roles.score is None and not fitting(names, "score") and fitting(names, "rank"):
@@ -517,7 +517,7 @@ def find_column(
     if distinct:
         listed = " and ".join(f'"{name}"' for name in distinct)
         raise ColumnError(
-            f"columns {listed} could each be the {role}; name the one that is meant, as in "
+            f"columns {listed} could each be the {role}; name the intended one, as in "
             f'{argument}="{distinct[0]}"'
         )
     raise ColumnError(

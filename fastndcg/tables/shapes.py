@@ -225,7 +225,7 @@ def columns_of_queries(
 def _best_first(name: str, roles: Roles) -> Roles:
     """The roles of a run of lists without scores, which stand best first."""
     if roles.ascending:
-        raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
+        raise InputError(f"ascending=True is for scores, but {name} has lists, which are best first")
     return replace(roles, rank="rank")
 
 
@@ -569,7 +569,7 @@ def _side_of_lists(
     if pa.types.is_struct(docs.type) or is_list(docs.type):
         if values is not None:
             raise ColumnError(
-                f'column "{column}" holds {docs.type}, which has values of its own, and column '
+                f'column "{column}" holds {docs.type}, which includes values, and there is also column '
                 f'"{found.value}" is there; name the one column as {_LISTED[role]}="{column}"'
             )
         docs, values, roles = _halves(column, docs, role, roles)

@@ -141,7 +141,7 @@ def scores_in(roles: Roles, column: pa.ChunkedArray, blame: Blame, nan: NaN | No
         if is_none.any():
             row = blame.first(is_none)
             raise InputError(
-                f"{label} has {scores[row]:g}{blame.at(row)}, which is no rank; expected whole numbers, 1 "
+                f"{label} has {scores[row]:g}{blame.at(row)}, which is not a rank; expected whole numbers, 1 "
                 "for the best, or halves where documents are tied. Give a column of scores as score=, and "
                 "pass ascending=True if its lowest value is best."
             )

@@ -79,7 +79,7 @@ def test_intents_go_with_their_queries():
         ([True, False], "the mask has 2 values for 3 queries"),
         (["q1", "q9"], r"query 'q9' is not among 3 queries; see rankings.query_ids"),
         (["q8", "q9", "q0"], r"query 'q8' is not among 3 queries, nor are 2 more ids"),
-        (["q1", "q1"], "an id stands in the list twice"),
+        (["q1", "q1"], "an id appears twice in the list"),
         ([2.5], "query 2.5 is not among 3 queries"),
         ({"q1", "q3"}, "rankings of a set is not known"),
         (np.ones((3, 3), bool), "rankings of a ndarray is not known"),

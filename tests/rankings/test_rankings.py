@@ -294,7 +294,7 @@ def test_a_pool_that_lacks_relevant_documents_which_were_scored(dtype, n):
             "judged lacks documents that were scored, in 1 query: "
             f"query {n - 1} has 3 scored documents with a grade above 0 and 2 in its pool, so that R, "
             "AP and nDCG may pass 1. The pool holds all judged documents of a query, returned or not: "
-            "add these to it, or say is_judged=False of them."
+            "add these to it, or pass is_judged=False for them."
         )
 
 

@@ -66,7 +66,7 @@ def test_the_notation():
     assert pickle.loads(pickle.dumps(measure)) == measure
     assert measure @ 5 == fn.nDCG(gain="exp2", cutoff=5) and (measure @ 5).cutoff_column is None
     for bad in ("page slots", "5", "", "all", "for"):
-        with pytest.raises(fn.MeasureError, match="nor a word that names a column"):
+        with pytest.raises(fn.MeasureError, match="or the name of a column of cutoffs"):
             fn.nDCG @ bad
     with pytest.raises(fn.MeasureError, match="Bpref has no cutoff"):
         fn.Bpref @ "slots"

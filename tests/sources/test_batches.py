@@ -202,7 +202,7 @@ def test_more_rows_than_expected_are_set_aside_again(form, monkeypatch, tmp_path
 def test_what_can_be_read_once(form):
     stream = scan_arrow(FORMS[form](cut(rows(), [50])))
     scores = fn.evaluate(stream, "AP")
-    with pytest.raises(InputError, match=r"can be read once, and its rows have been read; give a function"):
+    with pytest.raises(InputError, match=r"can be read only once, and was already read; give a function"):
         fn.evaluate(stream, "AP")
     with pytest.raises(InputError, match="can be read once"):
         scores.mean(weights="n_relevant")
@@ -387,11 +387,11 @@ def test_a_reader_that_was_used_up_is_refused(read):
     reader = table.to_reader()
     fn.evaluate(read(reader), "RR")
     for again in (scan_arrow, Rankings.from_arrow):
-        with pytest.raises(InputError, match="can be read once, and its rows have been read"):
+        with pytest.raises(InputError, match="can be read only once, and was already read"):
             fn.evaluate(again(reader), "RR")
     elsewhere = table.to_reader()
     elsewhere.read_all()
-    with pytest.warns(FastndcgWarning, match="gives no rows: it is empty, or was read before"):
+    with pytest.warns(FastndcgWarning, match="without rows: it is empty, or was read before"):
         assert fn.evaluate(read(elsewhere), "RR").n_queries == 0
     tables = iter([table])
     fn.evaluate(scan_arrow(tables), "RR")

@@ -184,7 +184,7 @@ def test_the_lowest_of_any_dtype_is_the_best(dtype):
 
 
 def test_one_column_says_the_order():
-    with pytest.raises(fn.ColumnError, match='score="score" and rank="slots" are given; one column'):
+    with pytest.raises(fn.ColumnError, match='score="score" and rank="slots" were both passed'):
         fn.evaluate(LONG, "RR", score="score", rank="slots")
     with pytest.raises(fn.ColumnError, match='there is no column "rnk" for rank='):
         fn.evaluate(LONG, "RR", rank="rnk")

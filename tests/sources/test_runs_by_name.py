@@ -93,7 +93,7 @@ def test_documents_of_queries_are_one_run(run):
             {"q1": {"a": 1.0}, "bm25": RUN},
             r"run\['q1'\] has documents, and run\['bm25'\] is a run; expected one run",
         ),
-        ({1: RUN, "1": RUN}, "two runs of one name"),
+        ({1: RUN, "1": RUN}, "two runs with the same name"),
         ({"bm25": {"q1": {"a": "x"}}}, r"^run\['bm25'\] holds values that are not numbers"),
     ],
 )

@@ -1089,7 +1089,7 @@ def test_a_run_that_memory_is_too_small_for_is_an_error_that_says_what_is_possib
         fn.scan_qrels_run  # noqa: B018
     monkeypatch.setattr("fastndcg.tables.joins.join", ends)
     for read in (fn.read_trec, fn.read_qrels_run):
-        with pytest.raises(SourceError, match=r"take more memory than there is.* scan_parquet"):
+        with pytest.raises(SourceError, match=r"need more memory than is available.* scan_parquet"):
             read(*both())
 
 
@@ -1134,7 +1134,7 @@ def test_what_is_no_rank_is_refused(rank, whole):
     run = {"qid": ["q", "q"], "docid": [1, 2], "place": [1, rank]}
     given = (qrels | run,) if whole else (qrels, run)
     with pytest.raises(
-        InputError, match=r'column "place" has .* at row 1, query "q", which is no rank; expected'
+        InputError, match=r'column "place" has .* at row 1, query "q", which is not a rank; expected'
     ):
         fn.evaluate(*given, "RR", rank="place")
     ranks = {"place": [1.5, 1.5]}

@@ -250,7 +250,7 @@ def test_the_lowest_score_of_arrays_is_the_best(dtype):
             fn.errors.InputTypeError, match="ascending=.* is not known; expected True or False"
         ):
             rankings.with_scores(distances, ascending=wrong)
-    with pytest.raises(InputError, match="ascending is True and there are no scores"):
+    with pytest.raises(InputError, match="ascending=True needs scores"):
         fn.Rankings.from_lists([[1, 0]], ascending=True)
 
 
