@@ -343,7 +343,7 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path):
 
 
 def test_lists_of_a_run_are_in_order():
-    with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
+    with pytest.raises(fn.InputError, match="ascending=True is for scores, but run has lists"):
         fn.evaluate({"q": {"a"}}, {"q": ["a", "b"]}, "nDCG", ascending=True)
 
 
@@ -893,7 +893,7 @@ def test_documents_twice_in_trec_files_intents_and_lists_of_a_row(tmp_path):
         (pa.table({"qid": ["1"], "prediction": ["100, 101"]}), "parse it into a list before"),
         (pa.table({"qid": ["1"], "hits": [[["100", "1", "2"]]]}), "lists of lists of 3 values; expected pairs"),
         (pa.table({"qid": ["1"], "hits": [[{"docid": "100", "distance": 0.5}]]}), 'column "hits" holds structs: no column has a usual name of the score'),
-        (pa.table({"qid": ["1"], "docid": [[{"docid": "100", "score": 0.5}]], "score": [1]}), "has values of its own"),
+        (pa.table({"qid": ["1"], "docid": [[{"docid": "100", "score": 0.5}]], "score": [1]}), "includes values"),
         ({"1": pd.DataFrame({"item": ["100"]})}, "is a DataFrame; expected a dict"),
         (pa.table({"qid": ["1"], "item": ["100 101"], "text": ["x"]}), "no column has a usual name of the score"),
     ],
@@ -919,7 +919,7 @@ def test_lists_of_a_query_are_named():
     assert rankings.weight.tolist() == [1, 2]
     with pytest.raises(fn.ColumnError, match="retrieved_ids= is of a column, and run is a dict"):
         fn.Rankings.from_qrels_run(QRELS, RUN, retrieved_ids="b")
-    with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
+    with pytest.raises(fn.InputError, match="ascending=True is for scores, but run has lists"):
         fn.Rankings.from_qrels_run(QRELS, table, retrieved_ids="b", ascending=True)
 
 
