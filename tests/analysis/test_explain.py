@@ -316,7 +316,7 @@ def test_two_systems_one_after_the_other():
     table = found.to_arrow()
     assert table.column_names[:2] == ["system", "rank"] and len(table) == 10
     assert repr(found) == "\n\n".join(f"{name}\n{each!r}" for name, each in found.items())
-    assert 2 == found._repr_html_().count("<table>")
+    assert found._repr_html_().count("<table>") == 2
     assert found.to_pandas()["system"].nunique() == 2
 
 

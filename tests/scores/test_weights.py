@@ -107,8 +107,8 @@ def test_streams_are_read_again_for_counts_and_stored_results_need_them(tmp_path
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [
-        ("n_relevent", fn.ColumnError, r"weights='n_relevent' is no column.*Did you mean \"n_relevant\""),
-        ("name", fn.InputError, 'column "name" is of string and holds no weights'),
+        ("n_relevent", fn.ColumnError, r"weights='n_relevent' is not a column of the queries.*Did you mean \"n_relevant\""),
+        ("name", fn.InputError, 'column "name" is string; expected numeric weights'),
         ("w", fn.InputError, 'column "w" holds -1.0 for query 1; weights are finite numbers from 0'),
         ("n_relevant", fn.InputError, "is not a single number per query: the measures have rel=1, rel=2"),
     ],

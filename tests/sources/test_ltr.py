@@ -119,7 +119,7 @@ def test_query_files(write):
         (
             write("words", "two\n"),
             SourceError,
-            r"words: .*'two'.*; expected the number of rows of a query on each line",
+            r"words: line 1 has \"two\"; expected the number of rows of a query on each line",
         ),
         ("absent", SourceError, "absent does not exist"),
     ):
@@ -217,7 +217,7 @@ def test_faulty_scores(write, tmp_path):
     for scores, error, message in (
         (SCORES[:2], InputError, "scores has 2 scores and .*file 3 rows; give one score for each row"),
         (write("short.txt", "1\n"), InputError, r"short\.txt has 1 score and .*file 3 rows"),
-        (write("words.txt", "1\na\n3\n"), SourceError, r"words\.txt: .*'a'.*; expected one score on each line"),
+        (write("words.txt", "1\na\n3\n"), SourceError, r"words\.txt: line 2 has \"a\"; expected one score on each line"),
         (write("empty.txt", ""), SourceError, r"empty\.txt is empty; expected one score on each line"),
         (tmp_path / "absent.txt", SourceError, r"absent\.txt does not exist"),
         (write("cut.npy", b"\x93NUMPY\x01"), SourceError, r"cut\.npy cannot be read as a \.npy file"),
