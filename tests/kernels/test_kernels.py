@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from fastndcg.compiled.compile import llvm
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.vectors import ranking, selection, sums
 
@@ -71,10 +72,13 @@ def lists(dtype, lengths=LENGTHS, rounds=4):
             yield scores, random.integers(0, 5, n).astype(np.uint8)
 
 
-@pytest.fixture(params=[False, True], ids=["bit by bit", "compressed"])
-def _both_ways(request, monkeypatch):
-    """As on processors without and with an instruction that moves lanes under a mask together."""
-    monkeypatch.setattr(selection, "compresses", lambda: request.param)
+@pytest.fixture(params=[128, 256, 512])
+def _widths(request, monkeypatch):
+    """As on processors with narrower registers, which move lanes under a mask together in other ways."""
+    if request.param > llvm.register_bits():
+        pytest.skip("this processor has no registers of such a width")
+    for module in (llvm, selection):
+        monkeypatch.setattr(module, "register_bits", lambda: request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -195,7 +199,7 @@ def test_average_side_by_side():
             each.check()
 
 
-@pytest.mark.usefixtures("_both_ways")
+@pytest.mark.usefixtures("_widths")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("block", [selection.keep_from, selection.keep_few_from])
 def test_keep_from(block, dtype):
@@ -211,7 +215,7 @@ def test_keep_from(block, dtype):
                 np.testing.assert_array_equal(one[:count], other[:count])
 
 
-@pytest.mark.usefixtures("_both_ways")
+@pytest.mark.usefixtures("_widths")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keep_from_lanes(dtype):
     """Lists of fewer than LANES documents are left alone."""
@@ -299,7 +303,7 @@ def test_keys_fall_with_scores(dtype):
         np.testing.assert_array_equal(ours, np.unique(-scores.astype(float), return_inverse=True)[1])
 
 
-@pytest.mark.usefixtures("_both_ways")
+@pytest.mark.usefixtures("_widths")
 def test_codes():
     call_count, call_find = through(sums.count_codes), through(selection.find_from)
     for _, codes in lists(np.float32, tuple(n for n in LENGTHS if n >= LANES)):
@@ -369,7 +373,7 @@ def test_rows_of_queries_side_by_side():
                 np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.usefixtures("_both_ways")
+@pytest.mark.usefixtures("_widths")
 def test_values_are_kept_in_place():
     call = through(selection.keep_values_from)
     for scores, _ in lists(np.float64, tuple(n for n in LENGTHS if n >= LANES)):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 # with NUMBA_DISABLE_JIT both copies of the kernels are plain
@@ -33,8 +33,8 @@ ir: Any = None
 binding: Any = None
 
 if IS_COMPILED and not TYPE_CHECKING:
-    import numba  # noqa: F401
-    from llvmlite import binding, ir  # noqa: F401
+    import numba
+    from llvmlite import binding, ir
     from numba import types  # noqa: F401
 
 LANES = 16
@@ -159,10 +159,44 @@ class Value:
         return Value(self.code, self.code.builder.shuffle_vector(self.raw, (other or self).raw, order))
 
     def compressed(self, mask: Value) -> Value:
-        kind = self.raw.type
+        """The lanes where the mask is set, moved to the front; other lanes hold any value."""
+        kind, bits, width = self.raw.type, width_of(self.element), register_bits()
+        whole = bits * kind.count
+        is_arm = binding.get_process_triple().startswith("aarch64")
+        if whole == width and (is_arm or width == 256):
+            return self._looked_up(mask, bits, 8 if is_arm else 32)
+        if bits < 64 and whole < width < 512:  # codes of documents with wider scores
+            return self.to(64).compressed(mask).to(bits)
         name = f"llvm.experimental.vector.compress.v{kind.count}{'f' if self.is_real else 'i'}"
         nothing = ir.Constant(kind, ir.Undefined)
-        return self.code.call(f"{name}{width_of(self.element)}", kind, self.raw, mask.raw, nothing)
+        return self.code.call(f"{name}{bits}", kind, self.raw, mask.raw, nothing)
+
+    def _looked_up(self, mask: Value, bits: int, unit: int) -> Value:
+        """As `compressed`, by a table of the orders of a register's units, one for each mask."""
+        lanes, module = self.raw.type.count, self.code.builder.module
+        units = bits // unit * lanes
+        name, order = f"orders.{lanes}.{units}", ir.VectorType(ir.IntType(8), units)
+        table = module.globals.get(name)
+        if table is None:
+            orders = [
+                [u for u in range(units) if number >> u * unit // bits & 1] for number in range(1 << lanes)
+            ]
+            kind = ir.ArrayType(order, len(orders))
+            table = ir.GlobalVariable(module, kind, name)
+            table.linkage, table.global_constant = "internal", True
+            table.initializer = ir.Constant(
+                kind, [ir.Constant(order, each + [0] * (units - len(each))) for each in orders]
+            )
+        places = Data(self.code, table, order)[mask.bits().to(64)]
+        whole = ir.VectorType(ir.IntType(unit), units)
+        name = "llvm.x86.avx2.permd" if unit == 32 else "llvm.aarch64.neon.tbl1.v16i8"
+        found = self.code.call(name, whole, self.read_as(whole).raw, places.to(unit).raw)
+        return found.read_as(self.raw.type)
+
+    def meet(self, name: str, other: Value) -> Value:
+        """The `maxnum` or `minnum` of each lane of two vectors of float64 without NaN."""
+        name = f"llvm.{name}.v{self.lanes}f64"
+        return self.code.call(name, self.raw.type, self.raw, other.raw, fastmath=("nnan", "nsz"))
 
     def least(self) -> Value:
         return self.code.call(f"llvm.vector.reduce.smin.v{self.lanes}i64", self.element, self.raw)
@@ -262,13 +296,13 @@ class Code:
         variable.value = first
         return variable
 
-    def call(self, name: str, returned: Any, *arguments: Any) -> Value:
+    def call(self, name: str, returned: Any, *arguments: Any, fastmath: tuple[str, ...] = ()) -> Value:
         """Call an LLVM intrinsic."""
         function = self.builder.module.globals.get(name)
         if function is None:
             kind = ir.FunctionType(returned, [each.type for each in arguments])
             function = ir.Function(self.builder.module, kind, name)
-        return Value(self, self.builder.call(function, arguments))
+        return Value(self, self.builder.call(function, arguments, fastmath=fastmath))
 
     def when(self, condition: Value, likely: bool | None = None) -> AbstractContextManager[Any]:
         return self.builder.if_then(condition.raw, likely)
@@ -311,6 +345,16 @@ class Code:
     def range(self, count: Value) -> AbstractContextManager[Value]:
         """A loop over the numbers from 0 to before `count`."""
         return self.steps(0, count, flags=("nsw",))
+
+
+def register_bits() -> int:
+    """The width of the processor's vector registers: 512 bits with AVX-512, 256 with AVX2, else 128."""
+    features = numba.config.CPU_FEATURES
+    if features is None:
+        features = ""
+        with suppress(RuntimeError):  # LLVM does not know this processor
+            features = binding.get_host_cpu_features().flatten() if numba.config.ENABLE_AVX else ""
+    return 512 if "+avx512f" in features else 256 if "+avx2" in features else 128
 
 
 def width_of(kind: Any) -> int:

@@ -12,6 +12,8 @@ from fastndcg.kernels.schema import Array
 from ..compile.decorators import ir, vectors
 from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, lesser, sorting_steps, transpose, where
 
+_EXPONENT = 1 << 20  # added to the upper half of a float64
+_LAST = -(1 << 21)  # that of a finite float64 below all that come of float32
 Row = list[Value]  # a document of each lane: one number of score, place and code; or a score and a code
 
 # ---- one list ----
@@ -198,7 +200,7 @@ def plain_rank_side_by_side(
 
 
 class _Rows(NamedTuple):
-    """Documents by rank; where they are `packed`, all of a document is in its key."""
+    """Documents by rank; where they are `packed`, all of a document is in its key, a float64."""
 
     keys: Data
     codes: Data
@@ -220,6 +222,8 @@ class _Rows(NamedTuple):
 
 def _exchange(one: Row, other: Row) -> tuple[Row, Row]:
     """Compare two rows lane by lane: returns the documents that come first, and the others."""
+    if len(one) == 1:  # an instruction for each, which AVX2 and NEON have for float64 and not for int64
+        return [one[0].meet("maxnum", other[0])], [one[0].meet("minnum", other[0])]
     above, pairs = one[0] > other[0], list(zip(one, other, strict=True))
     return [where(above, *pair) for pair in pairs], [where(above, right, left) for left, right in pairs]
 
@@ -243,13 +247,16 @@ def _sorted_block(
     for lane in range(SIDE_BY_SIDE):
         is_document = place < n_kept.lane(lane).to(32)
         own, its = (array.shape[1] * lane + first for array in (scores, codes))
-        score = monotone(scores.load(own, LANES), bits)
-        key = where(is_document, score, -(1 << (bits - 1)))
-        document = where(is_document, codes.load(its, LANES), nothing)
+        score, document = scores.load(own, LANES), where(is_document, codes.load(its, LANES), nothing)
         if bits == 32:
-            parts[0].append((key.to(64) << 32) | (document | turned).to(64))
+            # bits of a float32, as the upper half of a float64, keep their order. With a greater exponent no
+            # key is subnormal, which a processor may be set to read as 0; and none is NaN
+            whole = where(is_document, (score + 0.0).read_as(score.whole(32)) + _EXPONENT, _LAST)
+            low = (document | turned) ^ whole.shift_signed(31)
+            key = (whole.to(64) << 32) | low.to(64)
+            parts[0].append(key.read_as(ir.VectorType(ir.DoubleType(), LANES)))
         else:
-            parts[0].append(key)
+            parts[0].append(where(is_document, monotone(score, bits), -(1 << (bits - 1))))
             parts[1].append(document)
     rows: list[Row] = [[] for _ in range(LANES)]
     for of_lanes in filter(None, parts):
@@ -312,17 +319,22 @@ def rank_side_by_side(
     code: Code, scores: Data, codes: Data, kept: Data, placed: Value, rows: Value, nothing: Value, keys: Data,
     ranked: Data, same: Data,
 ) -> Value:  # fmt: skip
-    table, none = _Rows(keys, ranked, scores.bits == 32), nothing.to(32).splat(LANES)
+    packed = scores.bits == 32
+    table = _Rows(Data(code, keys.address, ir.DoubleType()) if packed else keys, ranked, packed)
+    none = nothing.to(32).splat(LANES)
     n_kept = kept.row(0)
     is_ours = (code.places(SIDE_BY_SIDE, 64) < placed) & (n_kept <= rows)
     n_kept = where(is_ours, n_kept, 0)
     tied = code.variable(code.full(0, SIDE_BY_SIDE, 1))
+    whole = ir.VectorType(ir.IntType(64), SIDE_BY_SIDE)
 
     def finish(documents: Row, row: Value, before: Row | None) -> None:
-        last = documents[-1]
-        ranked.set_row(row, last.to(32) & 0xFFFF if table.packed else last)
+        key, last = documents[0].read_as(whole), documents[-1]
+        if table.packed:
+            last = (key ^ key.shift_signed(63)).to(32) & 0xFFFF
+        ranked.set_row(row, last)
         if before is not None:
-            equal = ~(documents[0] ^ before[0]).reaches(1 << 32 if table.packed else 1)
+            equal = ~(key ^ before[0].read_as(whole)).reaches(1 << 32 if table.packed else 1)
             same[row] = equal.bits()
             tied.value |= equal & (n_kept >= row)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import binding, ir, numba, vectors
+from ..compile.decorators import ir, vectors
 from ..compile.llvm import (
     BINS,
     LANES,
@@ -19,6 +19,7 @@ from ..compile.llvm import (
     Data,
     Value,
     greater,
+    register_bits,
     sorting_steps,
     transpose,
     where,
@@ -132,15 +133,6 @@ def bounds_of_top(code: Code, greatest: Data, depth: Value, bounds: Data) -> Non
 # ---- documents that reach a bound ----
 
 
-def compresses() -> bool:
-    """Whether the processor has an instruction for `compressed`. If not, it writes through memory by lane."""
-    features = numba.config.CPU_FEATURES
-    if features is None:
-        with suppress(RuntimeError):  # LLVM does not know this processor
-            return bool(numba.config.ENABLE_AVX and binding.get_host_cpu_features().get("avx512f"))
-    return "+avx512f" in (features or "")
-
-
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
     """Copy scores that reach the bound, and their codes; returns how many. Targets have LANES more places."""
     found = np.flatnonzero(scores >= bound)
@@ -185,58 +177,55 @@ class _Column(NamedTuple):
             return code.places(lanes) + offset.to(32)
         return self.source.load(offset, lanes).to(self.to.bits)
 
-    def copy(self, offset: Value, at: Value) -> None:
-        value = offset if self.source is None else self.source[offset]
-        self.to[at] = value.to(self.to.bits)
-
 
 def _keep(
     code: Code,
     n: Value,
     lanes: int,
-    reached: Callable[[Value], Value],
+    reached: Callable[[Value, int], Value],
     columns: Sequence[_Column],
     *,
     halves: bool = True,
     few: bool = False,
 ) -> Value:
-    """Keep the elements of n >= lanes places where the mask `reached(offset)` is set; returns how many. `few`
-    first finds the vectors that contain any; with `halves` seldom more than half of a vector is kept.
+    """Keep the elements of n >= lanes places where the mask `reached(offset, lanes)` is set; returns how
+    many. `few` first finds the vectors that contain any; with `halves` seldom more than half of a vector is
+    kept.
     """
     found = code.variable(0)
-    if not compresses():
-        with _each_reached(code, n, lanes, reached) as place:
-            for column in columns:
-                column.copy(place, found.value)
-            found.value += 1
-        return found.value
+    # as many lanes as a register has; masks of lanes in several registers have to be put together
+    width = register_bits() * lanes // 512
+    halves = halves and width == lanes
 
-    def keep(offset: Value, fresh: Value | None = None) -> None:
-        mask = reached(offset) if fresh is None else reached(offset) & fresh
+    def keep(offset: Value, mask: Value) -> None:
         at, count = found.value, mask.count()
-        kept = [(column.load(code, offset, lanes).compressed(mask), column.to) for column in columns]
+        kept = [(column.load(code, offset, width).compressed(mask), column.to) for column in columns]
         # half a vector nearly always has room for the kept documents, and its store seldom crosses a cache
         # line
         for vector, to in kept:
-            to.store(vector.pick(range(lanes // 2)) if halves else vector, at)
+            to.store(vector.pick(range(width // 2)) if halves else vector, at)
         if halves:
-            with code.when(count > lanes // 2, likely=False):
+            with code.when(count > width // 2, likely=False):
                 for vector, to in kept:
                     to.store(vector, at)
         found.value = at + count
 
-    done = n // lanes * lanes
-    whole = _where_some_are(code, done, lanes, reached) if few else code.steps(0, done, lanes)
-    with whole as offset:
-        keep(offset)
+    done = n // width * width
+    if few:
+        with _where_some_are(code, n // lanes * lanes, lanes, reached) as start:
+            for part in range(0, lanes, width):
+                keep(start + part, reached(start + part, width))
+    with code.steps(n // lanes * lanes if few else 0, done, width) as offset:
+        keep(offset, reached(offset, width))
     with code.when(done < n):
-        keep(*code.last_of(n, lanes))
+        end, fresh = code.last_of(n, width)
+        keep(end, reached(end, width) & fresh)
     return found.value
 
 
 @contextmanager
 def _where_some_are(
-    code: Code, stop: Value, lanes: int, reached: Callable[[Value], Value]
+    code: Code, stop: Value, lanes: int, reached: Callable[[Value, int], Value]
 ) -> Iterator[Value]:
     """A loop over the vectors before `stop` whose mask has a lane that is set. A branch for each vector would
     be mispredicted at most vectors that have documents to keep.
@@ -247,50 +236,20 @@ def _where_some_are(
         last = first + _LOOKED_AT * lanes
         with code.steps(first, where(last < stop, last, stop), lanes) as offset:
             offsets[some.value] = offset
-            some.value += (~reached(offset).bits().equals(0)).to(64)
+            some.value += (~reached(offset, lanes).bits().equals(0)).to(64)
         with code.range(some.value) as index:
             yield offsets[index]
-
-
-@contextmanager
-def _each_reached(code: Code, n: Value, lanes: int, reached: Callable[[Value], Value]) -> Iterator[Value]:
-    """A loop over those of n >= `lanes` places at which the mask `reached(offset)` is set, where processors
-    have no instruction for `compressed`. It collects 64 places at a time in a word, because the branch at the
-    end of a word is hard to predict.
-    """
-
-    def bits_from(offset: Value) -> Value:
-        return reached(offset).bits().to(64)
-
-    word = code.variable(0)
-    with code.steps(0, n, 64) as start:
-        word.value = 0
-        with code.either(start + 64 <= n) as (whole, part):
-            with whole:
-                for first in range(0, 64, lanes):
-                    word.value |= bits_from(start + first) << first
-            with part:
-                done = n - (n - start) % lanes
-                with code.steps(start, done, lanes) as offset:
-                    word.value |= bits_from(offset) << (offset - start)
-                with code.when(done < n):
-                    end, fresh = code.last_of(n, lanes)
-                    last = (reached(end) & fresh).bits().to(64)
-                    # lanes that were read before are shifted out, or are 0 already
-                    below = start - end
-                    up, down = where(below > 0, 0, 0 - below), where(below > 0, below, 0)
-                    word.value |= (last << up) >> down
-        with code.repeat(lambda: ~word.value.equals(0)):
-            yield start + word.value.lowest_bit()
-            word.value &= word.value - 1
 
 
 def _keep_scores(
     code: Code, scores: Data, n: Value, bound: Value, columns: Sequence[_Column], *, few: bool = False
 ) -> Value:
     lanes = 512 // scores.bits  # compressing wider vectors than a register goes through memory
-    least = bound.splat(lanes)
-    return _keep(code, n, lanes, lambda at: ~(least > scores.load(at, lanes)), columns, few=few)
+
+    def reached(offset: Value, lanes: int) -> Value:
+        return ~(bound.splat(lanes) > scores.load(offset, lanes))
+
+    return _keep(code, n, lanes, reached, columns, few=few)
 
 
 @vectors(plain_keep_from)
@@ -340,11 +299,10 @@ def plain_find_from(codes: Array, least: int, rows: Array) -> int:
 
 @vectors(plain_find_from)
 def find_from(code: Code, codes: Data, least: Value, rows: Data) -> Value:
-    needed = least.to(codes.bits).splat(LANES)
-    columns = [_Column(None, rows)]
-    return _keep(
-        code, codes.shape[0], LANES, lambda at: codes.load(at, LANES).reaches(needed), columns, halves=False
-    )
+    def reached(offset: Value, lanes: int) -> Value:
+        return codes.load(offset, lanes).reaches(least.to(codes.bits).splat(lanes))
+
+    return _keep(code, codes.shape[0], LANES, reached, [_Column(None, rows)], halves=False)
 
 
 def plain_fetch(array: Array, first: int, last: int) -> None:
