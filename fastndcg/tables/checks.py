@@ -364,8 +364,8 @@ def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, b
             f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: "
             f"query {blame.name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
             f"a grade above 0 and {pooled[query]} in its pool, so that R, AP and nDCG may pass 1. "
-            "The pool holds all judged documents of a query, returned or not: add these to it, or say "
-            "is_judged=False of them."
+            "The pool holds all judged documents of a query, returned or not: add these to it, or pass "
+            "is_judged=False for them."
         )
 
 
