@@ -111,7 +111,6 @@ def _tables(file: File, block: bytes, schema: pa.Schema, before: int) -> Iterato
         table = _parse(block, schema)
     except pa.ArrowInvalid as error:
         raise _fault(file, block, schema, before, error) from None
-    table.validate(full=True)
     yield table
 
 
@@ -126,7 +125,10 @@ def _parse(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
         read_options=pa_json.ReadOptions(use_threads=False, block_size=len(block) + 4),
         parse_options=pa_json.ParseOptions(**chosen),
     ).slice(1)
-    return table if schema is None else table.select(schema.names)
+    if schema is not None:
+        table = table.select(schema.names)
+        table.validate(full=True)  # texts are UTF-8
+    return table
 
 
 def _fault(
@@ -148,9 +150,11 @@ def _fault(
     line, where = lines[row], f"{unit} {before + row + 1:,}"
     fields = [] if schema is None or is_faulty(line, pa.schema([])) else schema
     for field in (each for each in fields if is_faulty(line, pa.schema([each]))):
-        value, kind = json.loads(line)[field.name], field.type
+        value, kind = json.loads(line.decode(errors="replace"))[field.name], field.type
+        expected = "string in UTF-8" if kind == pa.string() else kind
         said = (
-            f'{file.path}, {where}: column "{field.name}" has {json.dumps(value)[:_SHOWN]}; expected {kind}'
+            f'{file.path}, {where}: column "{field.name}" has {json.dumps(value)[:_SHOWN]}; '
+            f"expected {expected}"
         )
         is_wider = kind == pa.null() or (kind == pa.int64() and isinstance(value, float))
         better = "string" if isinstance(value, str) else "float64"

@@ -380,7 +380,7 @@ def test_formats_by_first_bytes(name, start, has_rank, expected):
         ("a.jsonl", b'{"qid":1,"label":1,"score":1}\n{"qid":1,"label":"x","score":1}\n', "changed from number to string"),
         ("a.jsonl", b'{"qid":null,"label":1,"score":1}\n', 'column "qid"'),
         ("a.jsonl", b'{"qid":1,"label":1}\n', "no column has a usual name of the score"),
-        ("a.jsonl", b'{"qid":"\xff","label":1,"score":1}\n', "a.jsonl, line 1: Invalid encoding in string"),
+        ("a.jsonl", b'{"qid":"\xff","label":1,"score":1}\n', 'a.jsonl, line 1: column "qid" has .*; expected string in UTF-8'),
         ("a.jsonl", b'{"qid":18446744073709551615,"label":1,"score":1}\n', "qid"),
         ("a.json", b'[{"qid":1},', "a.json cannot be read"),
         ("a.json", b"[" * 100_000 + b"{", "a.json"),
