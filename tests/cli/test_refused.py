@@ -60,7 +60,7 @@ REFUSED = [
     (2, "score p.parquet --by mean", '"mean" is also a column of the results'),
     (2, "score p.parquet --score score --score label", "; `fastndcg compare` takes several"),
     (2, "report p.parquet --score score --score score --out p.html", "--score: score is repeated 2 times; name each column once"),
-    (3, "score ranked.parquet --rank place --score score", "--score score and --rank place are given"),
+    (3, "score ranked.parquet --rank place --score score", "--score score and --rank place were both passed"),
     # tables
     *(
         (3, f"score {name} --out out.parquet", said)
