@@ -392,9 +392,10 @@ def test_private_parts_of_numba_are_touched_in_one_module():
 
 
 def test_no_fastmath():
+    """But for the lesser of two scores, of which none is NaN: vector blocks set flags of single instructions."""
     assert "fastmath" not in {
         keyword.arg
-        for name in KERNELS
+        for name in {*KERNELS} - {"fastndcg.kernels.compile.llvm"}
         for node in ast.walk(tree_of(MODULES[name]))
         if isinstance(node, ast.Call)
         for keyword in node.keywords
