@@ -53,7 +53,7 @@ def check(
         least_judged=least_judged,
         score=score,
         grades=options.read_grades(grades),
-        **vars(columns),
+        **columns.keywords(),
     )
     drops = (("slice",), ("total",), ("share",), ("system",))
     write_table(found, "checks", format, keys=3, drops=drops)

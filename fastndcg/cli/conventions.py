@@ -92,7 +92,7 @@ def conventions(
     sources = find_sources(paths, qrels, None if run is None else [run])
     if len(sources.runs) > 1:
         refuse(f"--run: got {count_of(len(sources.runs), 'run')}; expected one")
-    roles = Roles(score=score, weight=weight, **vars(columns))
+    roles = Roles(score=score, weight=weight, **columns.keywords())
     (system,) = Inputs(sources, roles, threads, together=True, whole=True).systems()
     system, rankings = system._replace(name=None), system.rankings
     with about(system.source):

@@ -48,6 +48,20 @@ class Columns:
     duplicates: Duplicates = option(
         "Refuse a document that appears twice in a query, or keep the first.", Duplicates.refuse
     )
+    columns: str | None = option(
+        'Names of the fields of a file without a header, such as "user,item,rating,time"; of judgments and a '
+        'run, "qrels=user,item,rating;run=user,item,score".',
+        metavar="NAME,...",
+    )
+    sep: str | None = option(r"Field separator of text files, such as ';', '::' or '\s+' for blanks.")
+    decimal: str | None = option(
+        "Decimal separator of numbers in text files.", metavar=".|,", show_default="."
+    )
+
+    def keywords(self) -> dict[str, Any]:
+        """The options as arguments of functions. Ends the command if `--columns` is not as its help says."""
+        read = {"columns": options.read_columns(self.columns), "decimal": self.decimal or "."}
+        return vars(self) | read
 
 
 @dataclass(frozen=True)
@@ -75,25 +89,14 @@ class Reading(Columns):
         'Types of columns of CSV and JSON Lines, such as "qid=string,score=float64".',
         metavar="COLUMN=TYPE,...",
     )
-    columns: str | None = option(
-        'Names of the fields of a file without a header, such as "user,item,rating,time"; of judgments and a '
-        'run, "qrels=user,item,rating;run=user,item,score".',
-        metavar="NAME,...",
-    )
-    sep: str | None = option(r"Field separator of text files, such as ';', '::' or '\s+' for blanks.")
-    decimal: str | None = option(
-        "Decimal separator of numbers in text files.", metavar=".|,", show_default="."
-    )
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
         """The roles of columns. Ends the command if `--grades` or `--types` are not pairs."""
         read: dict[str, Any] = {
             "grades": options.read_grades(self.grades),
             "types": options.read_types(self.types),
-            "columns": options.read_columns(self.columns),
-            "decimal": self.decimal or ".",
         }
-        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | read)
+        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **self.keywords() | read)
 
 
 @dataclass(frozen=True)

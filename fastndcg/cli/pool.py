@@ -54,7 +54,7 @@ def pool(
         ascending=ascending,
         nan="last" if nan is options.NaN.last else "refuse",
         grades=options.read_grades(grades),
-        **vars(columns),
+        **columns.keywords(),
     )
     if out is None:
         write_table(found, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)

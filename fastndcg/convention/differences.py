@@ -31,6 +31,9 @@ _PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measure
 _RECALL = "rounding of recall"
 
 
+_EXACT = 1e-6  # the tolerance of tools that compute in float32
+
+
 class ConventionTable(Table):
     """A table of conventions that prints a row for those with equal numbers, and reasons below it."""
 
@@ -66,7 +69,9 @@ class ConventionTable(Table):
         first = self._arrow.slice(0, 1).to_pylist()[0]
         names = ", ".join(filter(None, [first["convention"], first["equals"]]))
         if first["matches"]:
-            return f"These numbers are those of {names}."
+            largest = first["largest"]
+            rounding = f", rounded: they differ by up to {number_text(largest)}" if largest > _EXACT else ""
+            return f"These numbers are those of {names}{rounding}."
         return (
             f"No convention has these numbers. The nearest is {names}, with {number_text(first['value'])}, "
             f"which differs by up to {number_text(first['largest'])}."

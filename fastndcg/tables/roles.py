@@ -154,6 +154,11 @@ class Roles:
         """
         columns = self.columns
         if isinstance(columns, Mapping):
+            if role is None:
+                raise InputTypeError(
+                    "columns is a dict, which names those of judgments and of a run; expected a list for one "
+                    'table, as in columns=["query_id", "relevance", "score"]'
+                )
             columns = columns.get({"relevance": "qrels", "score": "run"}.get(role or "", ""))
         names = None if columns is None else tuple(map(str, columns))
         order = self.score or self.rank

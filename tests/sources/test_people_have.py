@@ -955,3 +955,19 @@ def test_none_in_a_dict_is_no_judgment():
         )
     with pytest.raises(fn.InputError, match="NaN|nan"):
         fn.Rankings.from_qrels_run({"q": {"a": float("nan"), "b": 1}}, {"q": ["a"]})
+
+
+@pytest.mark.parametrize("command", ["score", "conventions", "check", "pool"])
+def test_files_without_header_in_every_command(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("q.tsv").write_text("1\t10\t5\t97\n1\t11\t0\t98\n2\t10\t4\t96\n2\t12\t1\t3\n")
+    Path("r.tsv").write_text("1\t11\t0.5\n1\t10\t0.25\n2\t10\t0.75\n2\t12\t.1\n")
+    names = "qrels=user,item,rating,time;run=user,item,score"
+    ran = run(command, "--qrels", "q.tsv", "r.tsv", "--columns", names, "--format", "csv")
+    assert ran.exit_code == 0, ran.stderr
+    assert "0.81546" in ran.stdout or command in ("check", "pool")
+
+
+def test_columns_of_two_tables_for_one():
+    with pytest.raises(fn.InputTypeError, match=r'expected a list for one table, as in columns=\["query_id"'):
+        fn.read_csv("r.csv", columns={"run": ["query_id"]})
