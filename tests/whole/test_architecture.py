@@ -314,54 +314,6 @@ def is_measure(name):
     return isinstance(getattr(fastndcg, name, None), fastndcg.Measure)
 
 
-# ---- the walk ----
-
-WALK = """
-import json, os, sys
-import numpy as np, pyarrow as pa, pyarrow.parquet as pq
-import fastndcg as fn
-folder = os.path.dirname(fn.__file__) + os.sep
-path, random = sys.argv[1], np.random.default_rng(0)
-columns = {"query_id": np.repeat(np.arange(1000), 20), "relevance": random.integers(0, 4, 20_000), "score": random.random(20_000)}
-pq.write_table(pa.table(columns), path)
-evaluate = lambda: fn.evaluate(fn.read_parquet(path), ["nDCG@10"])
-seen, frames = set(), []
-def watch(frame, event, _):
-    code = frame.f_code
-    if event == "call" and code.co_filename.startswith(folder) and not code.co_name.startswith("<"):
-        seen.add((code.co_filename.removeprefix(folder), code.co_qualname))
-        if code.co_name == "score_levels_serial":
-            while frame.f_code.co_name != "<lambda>":
-                frames.append(frame.f_code.co_qualname)
-                frame = frame.f_back
-evaluate()
-sys.setprofile(watch)
-evaluate()
-sys.setprofile(None)
-print(json.dumps([sorted(seen), frames]))
-"""
-
-
-def test_the_walk_from_a_file_to_its_values_is_short(tmp_path):
-    """Functions and files that `evaluate(read_parquet(path), ["nDCG@10"])` passes in a warm process."""
-    # on one thread, since others are not watched
-    settings = {"FASTNDCG_KERNELS": "plain", "FASTNDCG_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
-    seen, frames = json.loads(printed(WALK, tmp_path / "a.parquet", **settings))
-    outside = [(file, name) for file, name in seen if not file.startswith("kernels")]
-    assert len(outside) <= 111, outside
-    assert len({file for file, _ in outside}) <= 25
-    # one frame more than where kernels are compiled, whose driver is called directly
-    assert frames[::-1] == [
-        "known_arguments.<locals>.checked",
-        "evaluate",
-        "score",
-        "values",
-        "score",
-        "run_plain",
-        "score_levels_serial",
-    ]
-
-
 # ---- code ----
 
 
