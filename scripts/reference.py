@@ -35,7 +35,7 @@ SECTIONS = {
     "Write a report": "report",
     "Draw pictures": (
         "plot.cutoffs plot.distribution plot.slices plot.differences plot.effects plot.anchors "
-        "plot.contributions plot.ties plot.discounts plot.gains plot.grades plot.history plot.over_time "
+        "plot.contributions plot.ties plot.grades plot.history plot.over_time "
         "plot.ScoresPlots plot.ComparisonPlots"
     ),
     "Reproduce other tools' numbers": (

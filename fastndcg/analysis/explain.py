@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure, MeasureLike
     from fastndcg.typing import Chart, Judgments
 
-_ROUNDING = 1e-12
 _MOST_CUT = 200_000_000  # documents of all cut rankings of a query; as many took 12 s compiled
 _TOGETHER = 2_000_000  # documents of rankings that are evaluated together
 _NO = np.empty(0)
@@ -131,8 +130,6 @@ def explain(
        1      3      2  3.000000  1.000000      0.703918    0.703918            3            0.703918
        2      0      1  0.000000  0.630930      0.000000    0.703918            2            0.296082
     Not shown: 1 document below the cutoff of 2, the first relevant document at rank 3; to_arrow() has it.
-    >>> found.swaps(1).to_pylist()
-    [{'rank': 2, 'with_rank': 3, 'gains': 0.29608...}]
     >>> explain({"q1": {"b": 1}}, {"q1": {"a": 0.9, "b": 0.5}}, "RR", query="q1").value
     0.5
     """
@@ -411,43 +408,6 @@ class Explanation(AsFrame):
             "grade": pa.array(grades[best]),
             "gain": pa.array(gains[best], pa.float64()),
             "documents": pa.array(left[best], pa.int64()),
-        }
-        return Table(pa.table(columns))
-
-    def swaps(self, n: int = 10) -> Table:
-        """The exchanges of two documents that raise the value most: `rank`, `with_rank` and the rise,
-        `gains`; largest first.
-
-        Each exchange is evaluated by itself: of each rank that counts with the highest and the lowest
-        document of each gain below it. If one of several tied ranks counts, all of them do.
-        """
-        order, ranked, cutoff = self._order[: self._n_ranked], self._n_ranked, self._cut.cutoff
-        counted = ranked if cutoff is None else min(cutoff, ranked)
-        if 0 < counted < ranked:  # a group of ties that crosses the cutoff counts as a whole
-            counted = int(np.searchsorted(self._tie, self._tie[counted - 1], "right"))
-        # moving a document up that "gains" less can raise what counts judgments
-        either = self.measure.definition.gain in ("judgment", "unjudged")
-        gains = self._gains[order]
-        pairs = list[tuple[int, int]]()
-        for rank in range(0 if self.is_empty else counted):
-            others = gains[rank + 1 :]
-            below = np.flatnonzero(others != gains[rank] if either else others > gains[rank]) + rank + 1
-            _, first = np.unique(gains[below], return_index=True)
-            _, last = np.unique(gains[below[::-1]], return_index=True)
-            pairs += [(rank, int(other)) for other in np.unique([below[first], below[::-1][last]])]
-
-        def exchange(rank: int, other: int) -> Int64:
-            rows = order.copy()
-            rows[[rank, other]] = order[[other, rank]]
-            return rows
-
-        lists = (exchange(*pair) for pair in pairs)
-        rises = self._values(self._cut, lists, self._rankings.scores[order]) - self.value
-        best = [place for place in np.argsort(-rises, kind="stable")[: max(n, 0)] if rises[place] > _ROUNDING]
-        columns = {
-            "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
-            "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
-            "gains": pa.array([rises[place] for place in best], pa.float64()),
         }
         return Table(pa.table(columns))
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,10 +14,7 @@ from fastndcg.charts import marks, theme
 from fastndcg.charts.theme import Rows, altair, by_name
 from fastndcg.common.table import labels_of, shorten
 from fastndcg.errors import InputError, MeasureError, check_choice, count_of
-from fastndcg.measures import as_measure, as_measures
-from fastndcg.measures.measure import hold_functions
-from fastndcg.scoring.discount_tables import discount_of, discount_table
-from fastndcg.scoring.gain_values import gain_function_of, gain_of
+from fastndcg.measures import as_measure
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
@@ -297,76 +294,3 @@ def grade_counts(rankings: Rankings) -> list[tuple[str, int]]:
     found, edges = np.histogram(relevance, _GRADES)
     ranges = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     return [(f"{low:g} to {high:g}", n) for (low, high), n in zip(ranges, found.tolist(), strict=True)]
-
-
-def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
-    """Plot the discount of each rank, by which gains are multiplied: a line for each measure.
-
-    Parameters
-    ----------
-    measures : one or several of Measure, notation, or ir_measures object
-        Measures with a discount, such as nDCG, DCG and RBP.
-    ranks : int
-        How many ranks to draw.
-
-    Raises
-    ------
-    MeasureError
-        A measure has no discount, or a sequence of discounts that is shorter than `ranks`.
-
-    Examples
-    --------
-    >>> from fastndcg import nDCG, plot
-    >>> chart = plot.discounts([nDCG, nDCG(discount="reciprocal")])
-    """
-    asked, rows = as_measures(measures), []
-    if ranks < 1:
-        raise InputError(f"ranks must be a positive integer; got {ranks!r}")
-    with hold_functions(asked):
-        for measure in asked:
-            discount = discount_of(measure)
-            if discount == "none":
-                raise MeasureError(f"{measure} has no discount; take nDCG, DCG or RBP")
-            # a measure ignores ranks beyond its cutoff
-            table = discount_table(discount, ranks)[: measure.cutoff]
-            rows += [
-                {"system": str(measure), "rank": rank, "discount": value}
-                for rank, value in enumerate(table.tolist(), 1)
-            ]
-    titles = "rank (1 is the first)", "discount", "discount (share of the gain)", "Discounts by rank"
-    options = {"axis": {"tickMinStep": 1}, "scale": {"zero": False, "nice": False}}
-    return marks.lines(rows, "rank:Q", *titles, options=options)
-
-
-def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
-    """Plot the gain of each grade: a line for each measure.
-
-    Parameters
-    ----------
-    measures : one or several of Measure, notation, or ir_measures object
-    grades : numbers
-
-    Raises
-    ------
-    MeasureError
-        No measure has a gain for any of the grades; a measure has several intents.
-
-    Examples
-    --------
-    >>> from fastndcg import nDCG, plot
-    >>> chart = plot.gains([nDCG, nDCG(gain="exp2")])
-    """
-    asked, grades, rows = as_measures(measures), list(grades), []
-    with hold_functions(asked):
-        for measure in asked:
-            if measure.definition.method == "intents":
-                raise MeasureError(f"{measure} covers several intents and has no gain for a grade; use nDCG")
-            found = ((grade, gain_of(gain_function_of(measure), float(grade))) for grade in grades)
-            rows += [
-                {"system": str(measure), "grade": grade, "gain": gain}
-                for grade, gain in found
-                if math.isfinite(gain)
-            ]
-    if not rows:
-        raise MeasureError(f"{', '.join(map(str, asked))} have no gain for these grades; name others")
-    return marks.lines(rows, "grade:Q", "grade", "gain", "gain (units of the measure)", "Gains by grade")

@@ -1,6 +1,5 @@
-"""`explain`: what each rank adds, beside the ideal; what was missed, and which exchange would gain most."""
+"""`explain`: what each rank adds, beside the ideal, and what was missed."""
 
-import itertools
 import math
 
 import numpy as np
@@ -223,7 +222,7 @@ def test_an_empty_query_says_so():
     found = fn.explain(lists([0, 0]), fn.nDCG(empty=1.0) @ 5, 0)
     assert (found.value, found.is_empty) == (1.0, True)
     assert math.isnan(found.ideal) and "it is undefined there, and counts by empty=1.0" in repr(found)
-    assert found.to_arrow()["contribution"].to_pylist() == [0, 0] and not len(found.swaps())
+    assert found.to_arrow()["contribution"].to_pylist() == [0, 0]
     nothing = fn.explain(lists([]), "nDCG", 0)
     assert not len(nothing.to_arrow()) and nothing._repr_html_()
     assert nothing.to_arrow().schema == found.to_arrow().schema
@@ -234,50 +233,6 @@ def test_a_long_list_needs_a_cutoff():
     with pytest.raises(fn.MeasureError, match="21,000 documents would take too long.* as in AP@1000"):
         fn.explain(rankings, "AP", 0)
     assert len(fn.explain(rankings, "AP@5", 0).to_arrow()) == 21_000
-
-
-# ---- exchanges ----
-
-SWAPPED = ["nDCG@2", "DCG@1", "AP@2", "AP", "RR@2", "ERR(max_rel=3)@2", "P@2", "R@3", "F@2", "Rprec", "Success@2", "RBP@2",
-           "SDCG(max_rel=3)@2", "Judged@2", "RBPresidual@2", "NumRet(rel=1)@2", "Bpref", "infAP", "SetF"]  # fmt: skip
-
-
-@pytest.mark.compiled
-@pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
-@pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
-@pytest.mark.parametrize("measure", SWAPPED)
-def test_the_first_swap_is_the_best_of_all_exchanges(measure, ties):
-    """Also of tied documents on both sides of the cutoff, and of unjudged documents."""
-    random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
-    for _ in range(30):
-        n = int(random.integers(2, 7))
-        grades, scores = random.integers(0, 3, n), -np.sort(random.integers(0, 3, n)).astype(float)
-        judged = random.random(n) < 0.8
-
-        def value(rows):
-            exchanged = lists(grades[rows], scores, is_judged=judged[rows])  # noqa: B023
-            return float(fn.evaluate(exchanged, asked).values[0, 0])
-
-        found = fn.explain(lists(grades, scores, is_judged=judged), asked, 0)
-        if found.is_empty:
-            continue
-        best, swaps = 0.0, found.swaps(100).to_pylist()
-        for one, other in itertools.combinations(range(n), 2):
-            rows = found._order.copy()
-            rows[[one, other]] = rows[[other, one]]
-            gained = value(rows) - found.value
-            best = max(best, gained)
-            listed = [
-                row["gains"] for row in swaps if (row["rank"], row["with_rank"]) == (one + 1, other + 1)
-            ]
-            assert not listed or listed == [pytest.approx(gained, abs=1e-9)]
-        assert (swaps[0]["gains"] if swaps else 0.0) == pytest.approx(best, abs=1e-9)
-        assert [row["gains"] for row in swaps] == sorted((row["gains"] for row in swaps), reverse=True)
-
-
-def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged():
-    rankings = lists([1, 1, 0, 1], [2.0, 1.0, 1.0, 0.0])
-    assert fn.explain(rankings, "P@2", 0).swaps().to_pylist() == [{"rank": 3, "with_rank": 4, "gains": 0.25}]
 
 
 # ---- text ----

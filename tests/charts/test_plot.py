@@ -82,8 +82,6 @@ def every_chart(systems, comparison, columns=("country", "clicks"), rankings=BM2
         "slices of two": plot.slices(systems, "nDCG@5", country),
         "differences": comparison.plot.differences("nDCG@5"),
         "effects": comparison.plot.effects(),
-        "discounts": plot.discounts([fn.nDCG, fn.nDCG(discount="reciprocal") @ 5, fn.RBP]),
-        "gains": plot.gains([fn.nDCG, fn.nDCG(gain="exp2"), fn.ERR]),
         "ties": plot.ties({name: fn.tie_range(BM25, MEASURES) for name in names}),
         "ties of one": fn.tie_range(BM25, "nDCG@5").plot(),
         "anchors": plot.anchors({name: fn.anchors(BM25, MEASURES) for name in names}),
@@ -240,13 +238,6 @@ def test_effects_say_which_minus_which(comparison):
     assert len(rows_of(comparison.plot.effects("RR"))[1]) == 1
 
 
-def test_discounts_and_gains_are_those_of_the_measure():
-    (rows,) = rows_of(plot.discounts([fn.nDCG @ 3, fn.RBP(p=0.5)], ranks=4))
-    assert [row["discount"] for row in rows] == pytest.approx([1, 1 / np.log2(3), 0.5, 1, 0.5, 0.25, 0.125])
-    (rows,) = rows_of(plot.gains([fn.nDCG(gain="exp2"), fn.nDCG], iter([0, 1, 3])))
-    assert [row["gain"] for row in rows] == [0, 1, 7, 0, 1, 3]
-
-
 def test_contributions_are_those_of_the_explanation():
     explained = fn.explain(BM25, "nDCG@5", 3)
     for unit, names in (("share", ("contribution", "ideal_contribution")), ("gain", ("DCG@5", "IDCG@5"))):
@@ -394,10 +385,6 @@ TAKEN = fn.Rankings.from_lists([[1]], queries={"queries": ["a"]})
         (plot.contributions, fn.InputTypeError, "expected an Explanation"),
         (lambda _: plot.grades({"a": 7}), fn.InputTypeError, '"a" is a int; expected Rankings'),
         (lambda _: plot.grades(NO_QUERY), fn.InputError, "no document has a grade"),
-        (lambda _: plot.discounts("RR"), fn.MeasureError, "RR has no discount; take nDCG, DCG or RBP"),
-        (lambda _: plot.discounts("nDCG", ranks=0), fn.InputError, "ranks must be a positive integer; got 0"),
-        (lambda _: plot.gains(fn.nDCG(gain={1: 2}), [5]), fn.MeasureError, "have no gain for these grades"),
-        (lambda _: plot.gains("alpha_nDCG"), fn.MeasureError, "alpha_nDCG covers several intents"),
         (lambda _: fn.explain(EMPTY, "nDCG@5", 0).plot(), fn.InputError, "it is undefined there"),
         (lambda _: fn.explain(BM25, "AP", 3).plot(unit="gain"), fn.MeasureError, "AP is not a sum of discounted gains"),
         (lambda _: fn.explain(BM25, "AP", 3).plot(unit="points"), fn.InputError, "unit='points' is not known"),
