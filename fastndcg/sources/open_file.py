@@ -193,17 +193,16 @@ class File(NamedTuple):
 
 
 def _is_text(start: bytes, encoding: str) -> bool:
-    """Whether bytes are text with ASCII in this encoding, of two bytes for each sign."""
+    """Whether bytes are text, most of it ASCII, in this encoding of two bytes for each sign."""
     if b"\0" not in start or start.startswith((b"PAR1", b"ARROW1")):
         return False
     try:
         text = start[: len(start) & ~1].decode(encoding)
     except UnicodeDecodeError:  # also of a pair that the end cuts
         return False
-    return (
-        all(sign.isprintable() or sign in "\t\r\n" for sign in text)
-        and min(text, default="\u0100") < "\u0080"
-    )
+    # not fields between zero bytes, of which two bytes may be a sign as well
+    is_ascii = 2 * sum(sign < "\u0080" for sign in text) > len(text)
+    return is_ascii and all(sign.isprintable() or sign in "\t\r\n" for sign in text)
 
 
 def _first_of(known: Mapping[bytes, str], start: bytes) -> str | None:

@@ -112,7 +112,8 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
             known = (file.filesystem or fs.LocalFileSystem()).get_file_info(near)
             hint = suggest(name, [info.base_name for info in known])
             raise SourceError(f"{text} does not exist.{hint} Check the path.")
-        raise SourceError(f"{missing}; expected names that end in {kind.expected}. Check the path.")
+        step = f", or name each file, as in {text}/*" if is_a == fs.FileType.Directory else ""
+        raise SourceError(f"{missing}; expected names that end in {kind.expected}. Check the path{step}.")
 
 
 def _files_of(filesystem: fs.FileSystem, info: fs.FileInfo) -> list[str]:

@@ -293,13 +293,12 @@ def test_the_command(tmp_path, monkeypatch):
     assert bad.exit_code == 1
     assert "check: queries without a relevant document: 1 of 60: q0" in bad.stderr
     assert bad.stdout.splitlines()[1] == "queries without a relevant document,,,1,60,,q0,fails"
-    low = commands.run("check run.parquet --qrels qrels.parquet --least-judged 0.7 --at 5,8")
+    low = commands.run("check run.parquet --qrels qrels.parquet --least-judged 0.7")
     assert low.exit_code == 1
-    assert "judged at 8 (run): 240 of 480, share 0.5" in low.stderr
+    assert "judged at 10 (run): 240 of 480, share 0.5" in low.stderr
     Path("extra").write_text("q1 Q0 d1-1 1 2.5 me\nother Q0 d 1 0.5 me\n")
     pq.write_table(pa.table({name: column[5:10] for name, column in qrels.items()}), "fine.parquet")
     for words, code in (
-        (f"{line} --at 5,x", 2),
         ("check --qrels qrels.parquet", 2),
         (f"{line} --corpus none.parquet", 3),
         ("check --qrels fine.parquet --run extra", 0),

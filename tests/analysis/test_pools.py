@@ -117,7 +117,7 @@ ONE = {"a": {"q": {"d": 1.0}}}
         ({"a": Path("none.txt")}, {}, SourceError, "none.txt does not exist"),
         (ONE, {"depth": 0}, InputError, "depth=0"),
         (ONE, {"depth": 1.5}, InputTypeError, r"depth=1\.5"),
-        (ONE, {"cutoff": 3}, InputTypeError, r"pool has no argument cutoff=.*it takes query"),
+        (ONE, {"cutoff": 3}, InputTypeError, r"pool has no argument cutoff=; it takes runs, depth, qrels"),
         (ONE, {"qrels": {"q": {"d": "good"}}}, InputTypeError, "qrels holds values that are not numbers"),
     ],
 )  # fmt: skip
@@ -141,24 +141,24 @@ def test_the_command(tmp_path, monkeypatch):
     Path("runs/dense.txt").write_text("1 Q0 b 1 9 x\n")
     Path("qrels").write_text("1 0 b 1\n")
     expected = fn.pool({"bm25": "runs/bm25.txt", "dense": "runs/dense.txt"}, 2, "qrels").to_pylist()
-    for paths in ("runs/bm25.txt runs/dense.txt", "runs", "runs/*.txt"):
-        line = f"pool {paths} --depth 2 --qrels qrels"
-        assert commands.facts(line)["pool"] == expected
-        assert commands.only_line(commands.run(line).stderr) == "3 documents of 2 runs, 1 judged"
-    done = commands.run("pool runs old/bm25.txt --depth 1 --format csv")
+    runs = "runs/bm25.txt runs/dense.txt"  # a shell expands patterns
+    line = f"pool {runs} --depth 2 --qrels qrels"
+    assert commands.facts(line)["pool"] == expected
+    assert commands.only_line(commands.run(line).stderr) == "3 documents of 2 runs, 1 judged"
+    done = commands.run(f"pool {runs} old/bm25.txt --depth 1 --format csv")
     assert done.stdout.splitlines() == [
         "query,document,best_rank,systems,judged",
         '1,a,1,"runs/bm25.txt, old/bm25.txt",False',
         "1,b,1,dense,False",
     ]
-    assert commands.run("pool", "runs", "-o", "pool.parquet").stdout == ""
+    assert commands.run("pool", *runs.split(), "-o", "pool.parquet").stdout == ""
     assert fn.pool({"bm25": "runs/bm25.txt", "dense": "runs/dense.txt"}) == pq.read_table("pool.parquet")
-    assert commands.run("pool", "runs", "-o", "pool.CSV").exit_code == 0
+    assert commands.run("pool", *runs.split(), "-o", "pool.CSV").exit_code == 0
     assert (tmp_path / "pool.CSV").read_text().splitlines()[2] == '1,b,1,"bm25, dense",False'
     for words, code in {
-        "pool": 2, "pool runs --depth 0": 2, "pool runs runs/bm25.txt": 2, "pool runs -o pool.txt": 2,
+        "pool": 2, "pool runs": 3, f"pool {runs} --depth 0": 2, f"pool {runs} runs/bm25.txt": 2, f"pool {runs} -o pool.txt": 2,
         "pool table.parquet -o table.parquet": 2, "pool - --qrels -": 2, "pool nowhere": 3,
-        "pool runs --qrels nowhere": 3, "pool runs --query q --score s": 0,
+        f"pool {runs} --qrels nowhere": 3, f"pool {runs} --query q --score s": 0,
     }.items():  # fmt: skip
         pq.write_table(pa.table({"qid": [1], "docid": [1], "score": [1]}), "table.parquet")
         assert commands.run(*words.split()).exit_code == code, words
@@ -172,7 +172,7 @@ def test_a_narrow_terminal_and_a_closed_pipe(tmp_path):
         (tmp_path / f"{name}-with-a-long-name.txt").write_text(rows)
     found = fn.pool({path.stem: path for path in sorted(tmp_path.iterdir())}, 1)
     assert max(map(len, found.text(80).splitlines())) <= 80
-    words = [sys.executable, "-m", "fastndcg", "pool", str(tmp_path)]
+    words = [sys.executable, "-m", "fastndcg", "pool", *map(str, sorted(tmp_path.iterdir()))]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

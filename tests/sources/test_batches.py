@@ -204,7 +204,7 @@ def test_what_can_be_read_once(form):
     scores = fn.evaluate(stream, "AP")
     with pytest.raises(InputError, match=r"can be read only once, and was already read; give a function"):
         fn.evaluate(stream, "AP")
-    with pytest.raises(InputError, match="can be read once"):
+    with pytest.raises(InputError, match="can be read only once"):
         scores.mean(weights="n_relevant")
     batches = cut(rows(), [50])
     again = fn.evaluate(scan_arrow(lambda: FORMS[form](batches)), "AP")
@@ -216,7 +216,7 @@ def test_a_function_that_opens_nothing_new():
     one = reader(cut(rows(), [50]))
     stream = scan_arrow(lambda: one)
     fn.evaluate(stream, "RR")
-    with pytest.raises(InputError, match="RecordBatchReader, which can be read once"):
+    with pytest.raises(InputError, match="RecordBatchReader, which can be read only once"):
         fn.evaluate(stream, "RR")
 
 

@@ -1247,7 +1247,7 @@ def test_paths_that_lead_nowhere(file):
         str(folder / "x*.parquet"): r'no file matches ".*x\*\.parquet"',
         str(folder / "texts" / "*"): r"none of the files that match .* is Parquet",
         str(folder / "none" / "*.parquet"): r"no file matches",
-        "nowhere://bucket/x": r"nowhere://bucket/x cannot be read: Unrecognized filesystem type",
+        "nowhere://bucket/x": r"nowhere://bucket/x cannot be read: nowhere is not a file system that pyarrow knows",
         "": r"path is an empty string",
     }.items():
         with pytest.raises(SourceError, match=message):

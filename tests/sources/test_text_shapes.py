@@ -227,7 +227,7 @@ WRONG = [
     ("qid,docid,rel\n,10,5\n,11,3\n", {}, 'column "qid" has 2 nulls; the first is at row 2'),
     ("1 0 10 5\n".encode("utf-16-le"), {}, "UTF-16 without a byte order mark.* iconv -f utf-16-le"),
     (HEADED.encode("utf-16-be"), {}, "UTF-16 without a byte order mark.* iconv -f utf-16-be"),
-    (HEADED, {"sep": ""}, "sep is ''; expected what stands between two fields"),
+    (HEADED, {"sep": ""}, "sep is ''; expected the separator of fields"),
     (HEADED, {"columns": "user,item,rating"}, "columns is 'user,item,rating'; expected the name of each field"),
     (HEADED, {"query": -1}, "query=-1 is a int; expected the name of a column, or its place"),
     (HEADED, {"query": True}, "query=True is a bool"),

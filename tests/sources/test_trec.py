@@ -997,7 +997,7 @@ def test_a_fourth_column_of_times_is_no_grade(write, seed):
         for user, item, score in rows
     )
     for name in ("ratings", "u.data", "ratings.tsv"):
-        with pytest.raises(SourceError, match=r"line 1: .* times.*query iteration doc grade.*columns="):
+        with pytest.raises(SourceError, match=r"line 1: .* timestamps.*query, iteration, document.*columns="):
             fn.evaluate(write(name, text), _as_dicts(rows), "RR")
     ratings = {
         user: {item: score % 5 + 1 for item, score in items.items()}

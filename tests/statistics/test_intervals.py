@@ -169,7 +169,7 @@ def test_slices_by_several_columns():
     )
     with pytest.raises(fn.ColumnError, match='no column "town"'):
         scores.by(["country", "town"])
-    with pytest.raises(fn.ColumnError, match="no column is named"):
+    with pytest.raises(fn.ColumnError, match="no column to group by"):
         scores.by([])
 
 

@@ -328,7 +328,7 @@ def test_judgments_and_a_run_take_the_keywords_of_tables(tmp_path):
             read(rank="place", **(OPTIONS | {"unjudged": "refuse"}))
         with pytest.raises(fn.FastndcgError, match=r'"(label|good)"?.*as in grades='):
             read(rank="place", **(OPTIONS | {"grades": None}))
-        with pytest.raises(fn.ColumnError, match='score="distance" and rank="place" are given'):
+        with pytest.raises(fn.ColumnError, match='score="distance" and rank="place" were both passed'):
             read(rank="place", score="distance", **OPTIONS)
         with pytest.raises(
             InputError, match='column "docid" differs within query "b": "x" at row ., "y" at row .'
