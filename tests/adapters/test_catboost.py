@@ -125,7 +125,7 @@ def test_folds_of_cross_validation():
 
 def test_what_is_refused():
     one, other = (cb.Pool(np.zeros((5, 1)), [1, 0, 1, 0, 1], group_id=[*ids]) for ids in ("aaabb", "aabbb"))
-    with pytest.raises(MeasureError, match="2 measures are given"):
+    with pytest.raises(MeasureError, match="2 measures were passed"):
         fnc.metric(["nDCG@10", "RR"], group=one)
     with pytest.raises(InputError, match="two Pools of group= have the same 5 labels in different queries"):
         fnc.metric("nDCG@10", group=[one, other])

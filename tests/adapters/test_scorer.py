@@ -118,7 +118,7 @@ def test_the_order_of_rows_does_not_matter_and_a_scorer_is_pickled():
 
 
 def test_what_is_refused():
-    with pytest.raises(MeasureError, match="2 measures are given"):
+    with pytest.raises(MeasureError, match="2 measures were passed"):
         fnk.scorer(["nDCG@10", "RR"])
     with pytest.raises(MeasureError, match="sklearn has no RR"):
         fnk.scorer("RR", like="sklearn")
