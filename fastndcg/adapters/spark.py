@@ -115,12 +115,12 @@ class Spark(Engine["DataFrame"]):
         keys = [F.col(_quoted(name)) for name in ids]
         moved, read = df.select(*map(F.col, map(_quoted, names))), _of_rows
         number = [] if plan.job.blocks == self._default_blocks() else [plan.job.blocks]
-        lists = self._can_list(df, ids)
+        as_lists = self._can_list(df, ids)
         # before rows become lists: the order in a list is that in which rows arrive, and Spark fails a job
         # if it has to repeat an exchange of other bytes, as after the loss of an executor
-        if number or not lists:
+        if number or not as_lists:
             moved = moved.repartition(*number, *keys)
-        if lists:
+        if as_lists:
             read = _of_lists
             others = (name for name in names if name not in ids)
             collect = "collect_list({}) respect nulls"

@@ -39,11 +39,6 @@ def is_list(kind: pa.DataType) -> bool:
     return any(getattr(types, f"is_{name}")(kind) for name in names)
 
 
-def has_wide_codes(kind: pa.DataType) -> bool:
-    """Whether a column of this type is a dictionary that may have as many values as there are rows."""
-    return bool(pa.types.is_dictionary(kind) and kind.index_type == pa.int32())
-
-
 def decode(column: Any) -> Any:
     """The values of a dictionary column, or the column as it is."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

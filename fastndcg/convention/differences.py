@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
 _RECALL = "rounding of recall"
-
-
 _EXACT = 1e-6  # the tolerance of tools that compute in float32
 
 

@@ -114,8 +114,8 @@ def _count(line: str, sep: str) -> int:
 def _separator(line: str, dialect: Dialect) -> str:
     if dialect.sep is not None:
         return dialect.sep
-    wanted = -1 if dialect.columns is None else len(dialect.columns) - 1
-    fitting_ones = [sep for sep in (*_SEPARATORS, _BLANKS) if _count(line, sep) == wanted]
+    expected = -1 if dialect.columns is None else len(dialect.columns) - 1
+    fitting_ones = [sep for sep in (*_SEPARATORS, _BLANKS) if _count(line, sep) == expected]
     best = fitting_ones[0] if fitting_ones else max(_SEPARATORS, key=line.count)
     parts = line.split()
     has_commas = best == "," and all(re.fullmatch(r"-?\d+,\d+", each) for each in parts if "," in each)

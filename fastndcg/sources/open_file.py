@@ -310,7 +310,7 @@ def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> Source
         return SourceError(f"{path} does not exist{where}. Check the path.")
     if isinstance(error, OSError) and "://" not in path and Path(path).is_dir():
         return SourceError(f"{path} is a folder; expected a file")
-    of_kind = "the file is complete" if kind == "whole" else f"it is a {kind} file and complete"
+    of_kind = "the file is complete" if kind == "whole" else f"it is a complete {kind} file"
     reason, step = first_line(error), f"Check that {of_kind}."
     if "Unrecognized filesystem type" in reason:
         reason = f"{path.partition('://')[0]} is not a file system that pyarrow knows"

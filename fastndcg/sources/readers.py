@@ -55,7 +55,7 @@ intents, propensity : str, optional
     judgment; and the probability that a document's relevance was observed. CSV has no lists, so that
     `intents` is refused.
 duplicates : "refuse" or "first"
-    What to do with a document that is twice in a list of ids: "first" keeps the first.
+    What to do with a document that appears twice in a query: "first" keeps the first.
 nan : "refuse" or "last"
     "last" ranks documents whose score is NaN or null below all others.
 rank : str, optional

@@ -159,25 +159,22 @@ class Roles:
                     "columns is a dict, which names those of judgments and of a run; expected a list for one "
                     'table, as in columns=["query_id", "relevance", "score"]'
                 )
-            columns = columns.get({"relevance": "qrels", "score": "run"}.get(role or "", ""))
+            columns = columns.get("run" if role == "score" else "qrels")
         names = None if columns is None else tuple(map(str, columns))
         order = self.score or self.rank
         if names is not None and role == "score" and not isinstance(self.columns, Mapping):
             has_grades = self.relevance in names or fitting(names, "relevance")
             has_order = order in names or fitting(names, "score") or fitting(names, "rank")
             names = None if has_grades and not has_order else names
-        is_scored = isinstance(order, Place)
-        is_placed = any(isinstance(each, Place) for each in (self.query, self.doc_id, self.relevance))
+        scored, graded = isinstance(order, Place), isinstance(self.relevance, Place)
+        of_ids = isinstance(self.query, Place) or isinstance(self.doc_id, Place)
         if role == "score":
-            is_placed = is_scored
-        elif role == "relevance":
-            is_placed = isinstance(self.relevance, Place) or (is_placed and not is_scored)
-        return Dialect(
-            names,
-            "\t" if self.sep == "\\t" else self.sep,
-            self.decimal,
-            is_placed or (role is None and is_scored),
-        )
+            has_places = scored
+        elif role == "relevance":  # places of ids alone are those of judgments
+            has_places = graded or (of_ids and not scored)
+        else:
+            has_places = graded or scored or of_ids
+        return Dialect(names, "\t" if self.sep == "\\t" else self.sep, self.decimal, has_places)
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
@@ -221,9 +218,7 @@ class Columns(Roles):
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     named: bool = True  # whether the caller named the grades or scores
-    asks_for_ids: bool = (
-        True  # whether the caller named the column of documents, or what to do with duplicates
-    )
+    asks_for_ids: bool = True  # whether the caller named the column of documents, or asked for duplicates
     ranks: str | None = field(default=None, compare=False)  # a column of ranks that is not used
 
     @property

@@ -145,10 +145,6 @@ class Value:
             return Value(self.code, self.code.builder.ctpop(self.raw))
         return self.bits().count().to(64)
 
-    def lowest_bit(self) -> Value:
-        """The place of the lowest bit of a number that is not 0."""
-        return Value(self.code, self.code.builder.cttz(self.raw, ir.Constant(ir.IntType(1), 1)))
-
     def lane(self, place: Value | int) -> Value:
         at = self.code.number(place, 32)
         return Value(self.code, self.code.builder.extract_element(self.raw, at.raw))
