@@ -173,7 +173,7 @@ REFUSED = [
     (3, "compare two.parquet --score score --score predictoin", 'Did you mean "prediction"?'),
     (3, "compare bad.csv good.csv", 'row 3 (the header is row 1): column "nDCG@5" has "high"'),
     (3, "compare bad.jsonl good.csv", "bad.jsonl, line 2: Missing a name for object member"),
-    (3, "compare bad.feather good.csv", "Check that it is a Feather file"),
+    (3, "compare bad.feather good.csv", "Check that it is a complete Feather file"),
     (2, "history show -H kept p.parquet", "`fastndcg history add`"),
     (2, "history add p.parquet b.parquet -H kept --name both", "--name applies to one system"),
     (2, "history add p.parquet -H kept --fail-under RR=1", "--fail-under cannot be used with add"),
