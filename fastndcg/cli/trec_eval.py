@@ -30,13 +30,13 @@ def _list_measures(wanted: bool) -> None:
 
 @command
 def trec_eval(
-    qrels: str = argument("QRELS", "Judgments: query iteration doc grade; or as -R says."),
+    qrels: str = argument("QRELS", "Judgments: query iteration doc grade."),
     runs: list[str] = argument(
         "RUN...",
         "Run: query Q0 doc rank score tag; - is standard input. Several are printed one after the other.",
     ),
     measure: list[str] | None = option(
-        "Such as ndcg_cut.5,10; or official, set, all_trec, qrels_jg; repeatable.",
+        "Such as ndcg_cut.5,10; or official, set, all_trec; repeatable.",
         None,
         "--measure",
         "-m",
@@ -57,7 +57,7 @@ def trec_eval(
         "Number of documents in the collection, for utility.", 0, "--Number_docs_in_coll", "-N", min=0
     ),
     form: str = option(
-        "Form of judgments: qrels; or qrels_jg, in which the iteration is a group of judges.",
+        "Form of judgments; only qrels, trec_eval's own default.",
         "qrels",
         "--Rel_info_format",
         "--rel_info_format",
@@ -89,18 +89,16 @@ def trec_eval(
       fastndcg trec_eval --measures
     """
     from fastndcg.trec_eval.inputs import read_judgments
-    from fastndcg.trec_eval.notation import FORMS, read_names
+    from fastndcg.trec_eval.notation import read_names
     from fastndcg.trec_eval.output import report
 
     of_release: Any = release  # 9 or 10
-    of_form: Any = form
-    if form not in FORMS:
-        own = "; use trec_eval itself for preferences" if form in ("prefs", "qrels_prefs") else ""
-        refuse(f"--Rel_info_format: {form} is not supported{own}; expected {' or '.join(FORMS)}")
+    if form != "qrels":
+        refuse(f"--Rel_info_format: {form} is not supported; expected qrels. Use trec_eval itself for {form}")
     with refusing("--measure: "):
-        read_names(measure or [], of_release, of_form)
+        read_names(measure or [], of_release)
     # the judgments of one run are read beside it
-    judged = qrels if len(runs) == 1 or form != "qrels" else read_judgments(qrels, threads)
+    judged = qrels if len(runs) == 1 else read_judgments(qrels, threads)
     note_once = cache(note)
     for run in runs:
         parts = report(
@@ -116,7 +114,6 @@ def trec_eval(
             level=level,
             most=most,
             collection=collection,
-            form=of_form,
             threads=threads,
         )
         first = next(parts, "")  # nothing fails after it

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import OR_FIRST, Flags, Int64, offsets_from, offsets_of, runs_of
+from fastndcg.common.arrays import OR_FIRST, Flags, offsets_from, offsets_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import LOOK, TREC, format_of
 from fastndcg.sources.open_file import File, MemoryFile, path_of, read_once, report_progress
-from fastndcg.sources.text_lines import INTENTS, read_lines
 from fastndcg.sources.trec import text_side
-from fastndcg.tables import sides
 from fastndcg.tables.joins import join
 from fastndcg.tables.sides import Side, name_of
-from fastndcg.tables.values import whole
-from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Form, Ranked, Release, rows_of
+from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Ranked, Release, rows_of
 
 if TYPE_CHECKING:
-    from fastndcg.common.progress import Progress
     from fastndcg.typing import Path as PathLike
 
 
@@ -39,7 +33,6 @@ class Run(NamedTuple):
     ranked: Ranked
     notes: list[str]
     n_judged: int  # queries, with those that release 9 leaves out as the run lacks them
-    groups: Int64 | None = None  # of judges of each query; each is a query of `ranked`
 
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
@@ -57,9 +50,7 @@ def read(
     most: int | None = None,
     collection: int = 0,
     release: Release = 10,
-    form: Form = "qrels",
     threads: int | None = None,
-    progress: Progress = None,
 ) -> Run:
     """Read judgments and a run as trec_eval does.
 
@@ -67,19 +58,13 @@ def read(
     `read_judgments`. `complete` is -c: judged queries that the run lacks count. `judged_only` is -J: unjudged
     documents are dropped. `level` is -l, the smallest grade that is relevant; `most` is -M, the
     documents of a query that are used; `collection` is -N, those of the collection, for `utility`. Release 9
-    compares scores and levels as float32, 10 as float64. `form` is -R: of qrels_jg the second field of a
-    judgment is the group of its judge, and a document has a grade of each. Raises `SourceError` and
-    `InputError` as `read_trec`, also if no query is in both files.
+    compares scores and levels as float32, 10 as float64. Raises `SourceError` and `InputError` as
+    `read_trec`, also if no query is in both files.
     """
     notes: list[str] = []
-    with report_progress(progress, *([] if isinstance(qrels, Side) else [qrels]), run):
-        if form == "qrels":
-            judged = qrels if isinstance(qrels, Side) else read_judgments(qrels, threads)
-        else:
-            judged, judges = _read_by_judges(qrels, threads)
+    with report_progress(None, *([] if isinstance(qrels, Side) else [qrels]), run):
+        judged = qrels if isinstance(qrels, Side) else read_judgments(qrels, threads)
         scored = text_side(_text_file(run, True), "score", threads)
-    if form == "qrels_jg":
-        judged, scored = _by_group(judged, judges, scored)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))
@@ -105,12 +90,9 @@ def read(
     rankings = Rankings._of(**fields)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
-    is_returned = np.diff(rankings.offsets)[order] > 0
-    ids = [name.partition(b"\0")[0] for name in names.take(column_of(order)).to_pylist()]
-    n_judged = len(set(ids))
+    is_returned, n_judged = np.diff(rankings.offsets)[order] > 0, len(order)
     if release == 9:  # it does not show queries that the run lacks, but its means count them
-        order, ids = order[is_returned], [*compress(ids, is_returned.tolist())]
-        is_returned = is_returned[is_returned]
+        order, is_returned = order[is_returned], is_returned[is_returned]
     grades = rankings.relevance.astype(np.int64)
     if rankings.is_judged is not None:
         grades = np.where(rankings.is_judged, grades, np.where(grades < 0, UNJUDGED, OUTSIDE))
@@ -127,44 +109,9 @@ def read(
     pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
     pool = pool[pool_rows].astype(np.int64)
     ranked = Ranked(offsets, grades, offsets_from(pool_sizes), pool, level, collection, release)
-    groups = None
-    if form == "qrels_jg":
-        groups = np.array([*Counter(ids).values()], np.int64)
-        is_returned = is_returned[np.cumsum(groups) - 1]
-    queries = [name.decode("utf-8", "backslashreplace") for name in dict.fromkeys(ids)]
-    return Run(scored.tag, queries, is_returned, ranked, notes, n_judged, groups)
-
-
-def _read_by_judges(path: PathLike | Side, threads: int | None) -> tuple[Side, pa.Array]:
-    """Judgments, and the group of judges of each."""
-    name = _text_file(path, False)
-    lines = read_lines(name, INTENTS, threads=threads)
-    if not len(lines.values):
-        raise SourceError(f"{name} has no judgments; expected at least one: {INTENTS.wanted}")
-    side = Side(
-        name, lines.queries, lines.query_codes.astype(np.int64), lines.docs, lines.values,
-        lambda row: f"{name}, line {lines.line_of(row)}",
-    )  # fmt: skip
-    return side, lines.intents
-
-
-def _by_group(judged: Side, judges: pa.Array, scored: Side) -> tuple[Side, Side]:
-    """Judgments and a run of each group of judges of a query, with ids of both around a zero byte."""
-    names = judges.dictionary_encode()
-    width = len(names.dictionary)
-    keys, codes = np.unique(judged.codes * width + array_of(names.indices), return_inverse=True)
-    ids, groups = judged.queries.cast(pa.large_binary()).to_pylist(), names.dictionary.to_pylist()
-    queries = pa.array([ids[key // width] + b"\0" + groups[key % width] for key in keys], pa.large_binary())
-    place = {name: at for at, name in enumerate(scored.queries.cast(pa.large_binary()).to_pylist())}
-    of_run = np.array([place.get(ids[key // width], -1) for key in keys], np.int64)
-    sizes = np.append(np.bincount(scored.codes, minlength=len(place)), 0)
-    by_query = np.argsort(scored.codes, kind="stable")
-    rows = by_query[runs_of((np.cumsum(sizes) - sizes)[of_run], sizes[of_run])]
-    returned = np.repeat(np.arange(len(keys)), sizes[of_run])
-    return (
-        judged._replace(queries=queries, codes=codes, values=whole(judged.values)),
-        sides.rows_of(scored, rows)._replace(queries=queries, codes=returned),
-    )
+    ids = names.take(column_of(order)).to_pylist()
+    queries = [name.decode("utf-8", "backslashreplace") for name in ids]
+    return Run(scored.tag, queries, is_returned, ranked, notes, n_judged)
 
 
 def _stdin() -> str:
@@ -177,7 +124,7 @@ def _stdin() -> str:
     return MemoryFile("/dev/stdin", read)
 
 
-def _text_file(path: PathLike | Side, has_rank: bool) -> str:
+def _text_file(path: PathLike, has_rank: bool) -> str:
     name = _stdin() if path == "-" else read_once(path_of(path, "run" if has_rank else "qrels"))
     kind = format_of(name, File.of(name).start(LOOK)[0], has_rank=has_rank)
     if kind not in (TREC, CSV):  # the reader of lines reports what is wrong with text

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastndcg.trec_eval.inputs import Run, read
-from fastndcg.trec_eval.measures import LEAST
+from fastndcg.trec_eval.measures import LEAST, gained
 from fastndcg.trec_eval.notation import Request, read_names
 
 if TYPE_CHECKING:
     from fastndcg.tables.sides import Side
     from fastndcg.trec_eval.measures import Definition
-    from fastndcg.trec_eval.ranking import Form, Ranked, Release
+    from fastndcg.trec_eval.ranking import Ranked, Release
     from fastndcg.typing import Path as PathLike
 
 _BLOCK = 1000  # queries that are printed at a time
@@ -37,18 +37,20 @@ class _Column(NamedTuple):
 
 def compute_values(each: Request, ranked: Ranked) -> list[Any]:
     """Return the values of all queries for each name of a measure: arrays, strings, or None."""
-    arguments = () if each.definition.takes == "nothing" else (each.parameters,)
-    values = each.definition.compute(ranked, *arguments)
-    return values if each.definition.takes in ("cutoffs", "shares") else [values]
+    compute, takes, parameters = each.definition.compute, each.definition.takes, each.parameters
+    if takes == "cutoffs":
+        return [compute(ranked, cutoff) for cutoff in parameters]
+    if takes == "shares":
+        return compute(ranked, parameters)  # type: ignore[no-any-return]
+    if takes == "gains":
+        return [compute(gained(ranked, parameters))]
+    return [compute(ranked) if takes == "nothing" else compute(ranked, parameters)]
 
 
 def _columns(run: Run, requests: list[Request]) -> list[_Column]:
     columns = []
     for each in requests:
         for name, values in zip(each.names, compute_values(each, run.ranked), strict=True):
-            if run.groups is not None and values is not None:
-                of_query = np.repeat(np.arange(len(run.groups)), run.groups)
-                values = np.bincount(of_query, values) / run.groups  # noqa: PLW2901
             # release 10 clears values of queries that the run lacks by exact name, not with parameters
             is_cleared = name in ("num_ret", "utility", "relstring", "rbp_resid") or name.startswith("unj")
             if is_cleared and not run.is_returned.all():
@@ -91,7 +93,6 @@ def report(
     summary: bool = True,
     complete: bool = False,
     release: Release = 10,
-    form: Form = "qrels",
     note: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Iterator[str]:
@@ -109,8 +110,8 @@ def report(
     map                     all     0.2500
     ndcg_cut_5              all     0.4796
     """
-    requests, notes = read_names(measures, release, form)
-    scored = read(qrels, run, complete=complete, release=release, form=form, **options)
+    requests, notes = read_names(measures, release)
+    scored = read(qrels, run, complete=complete, release=release, **options)
     for text in (*notes, *scored.notes):
         note(text)
     columns = _columns(scored, requests)

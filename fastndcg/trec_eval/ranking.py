@@ -13,7 +13,6 @@ import numpy.typing as npt
 from fastndcg.common.arrays import Flags, Float64, Int64, offsets_from, runs_of
 
 Release = Literal[9, 10]
-Form = Literal["qrels", "qrels_jg"]  # of judgments
 OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
 
 
@@ -43,7 +42,7 @@ class Ranked:
         self.hit_offsets = offsets_from(self.found)
         self.pool_query = np.repeat(np.arange(self.n_queries), np.diff(pool_offsets))
         self.relevant = np.bincount(self.pool_query[pool >= level], minlength=self.n_queries)
-        self.known: dict[tuple[Any, ...], Any] = {}  # values that several measures use, see `_once`
+        self.known: dict[tuple[Any, ...], Any] = {}  # gains that several measures use
 
     @cached_property
     def so_far(self) -> Int64:

@@ -492,12 +492,10 @@ def test_standard_input(both):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
-@pytest.mark.parametrize("form", ["qrels", "qrels_jg"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_pipes(both, form, packed):
+def test_pipes(both, packed):
     paths = [str(path) for path in both(QRELS, RUN)]
-    measure = {"qrels": "map", "qrels_jg": "qrels_jg"}[form]
-    asked = [sys.executable, "-m", "fastndcg", "trec_eval", "-R", form, "-m", measure]
+    asked = [sys.executable, "-m", "fastndcg", "trec_eval", "-R", "qrels", "-m", "map"]
     plain = subprocess.run([*asked, *paths], capture_output=True, check=True)
     by = f"{'gzip -c' if packed else 'cat'} "
     words = " ".join(f'<({by} "{path}")' for path in paths)
@@ -526,12 +524,9 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        ("mapp", 'no measure of trec_eval is called "mapp". Did you mean "map"? `fastndcg trec_eval --measures`'),
-        ("mapp", 'Did you mean "map"?'),
-        ("prefs_simp", '"prefs_simp" is a measure of preferences, which trec_eval itself computes with -R prefs'),
-        ("all_prefs", "trec_eval itself"),
-        ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; expected -R qrels_jg, or -m official"),
-        ("P.", '"P." has no parameters after the point'),
+        ("mapp", 'trec_eval 10 has no measure "mapp". Did you mean "map"? `fastndcg trec_eval --measures`'),
+        ("prefs_simp", "trec_eval itself computes measures of preferences, with -R prefs"),
+        ("P.", 'P got "", which is not a number; expected for example P.5,10,15'),
         ("P.0", "P got the cutoff 0; expected 1 or more"),
         ("P.5,5", "P got 5,5, which repeats a value"),
         ("P.x", 'P got "x", which is not a number; expected for example P.5,10,15'),
@@ -539,7 +534,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
         ("iprec_at_recall.nan", 'iprec_at_recall got "nan"'),
         ("ndcg.5", 'ndcg got "5"; expected a grade and its gain, as in ndcg.1=3.5,2=9'),
         ("ndcg.p=5", 'ndcg got "p=5"'),
-        ("utility.1", "utility takes 4 parameters, but got 1"),
+        ("utility.1", "utility takes 4 numbers; got 1"),
         ("map.5", "map takes no parameters; got 5"),
     ],
 )  # fmt: skip
@@ -552,86 +547,16 @@ def test_measures_that_there_are_not(both, measure, message):
     assert message in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        (
-            "prefs",
-            "prefs is not supported; use trec_eval itself for preferences; expected qrels or qrels_jg\n",
-        ),
-        ("qrels_prefs", "qrels_prefs is not supported; use trec_eval itself for preferences; expected"),
-        ("pref", "pref is not supported; expected qrels or qrels_jg\n"),
-    ],
-)
-def test_forms_that_there_are_not(both, form, message):
+@pytest.mark.parametrize("form", ["prefs", "qrels_jg"])
+def test_forms_that_there_are_not(both, form):
     result = commands.run("trec_eval", "-R", form, *map(str, both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
-
-
-def test_groups_without_a_judgment_are_refused(both):
-    result = commands.run("trec_eval", "-R", "qrels_jg", "-m", "qrels_jg", *map(str, both("# none\n", RUN)))
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert "has no judgments; expected at least one: a line of a TREC qrels file" in result.stderr
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("options", [[], ["-c"], ["-J"], ["-l", 2, "-M", 6]])
-def test_groups_of_judges_are_the_mean_of_each(tmp_path, options):
-    """The three measures of -R qrels_jg; trec_eval's own file of them is printed byte for byte."""
-    random, lines, groups = np.random.default_rng(4), [], {"q1": "ab", "q2": "abc", "q3": "b", "q9": "a"}
-    for query, names in groups.items():
-        for name in names:
-            docs = random.permutation(12)[: random.integers(3, 9)].tolist()
-            lines += [(query, name, f"{query} {name} d{doc} {random.integers(0, 4)}\n") for doc in docs]
-    run = [
-        f"{query} 0 d{doc} 1 {random.random():.4f} me\n" for query in ("q3", "q1", "q2") for doc in range(10)
-    ]
-    (tmp_path / "run").write_text("".join(run))
-    (tmp_path / "qrels").write_text("".join(line for *_, line in lines))
-    words = ["-q", *options, tmp_path / "qrels", tmp_path / "run"]
-    printed_of_groups = commands.run("trec_eval", "-R", "qrels_jg", "-m", "qrels_jg", *words).stdout
-    older = commands.run("trec_eval", "--release", 9, "-R", "qrels_jg", "-m", "qrels_jg", *words).stdout
-    # release 9 goes through the queries of the run, and its means count those that it lacks, too
-    lacked = [line for line in printed_of_groups.splitlines() if "\tq9\t" in line]
-    assert bool(lacked) == ("-c" in options)
-    assert older.splitlines() == [line for line in printed_of_groups.splitlines() if line not in lacked]
-    found = values_of(printed_of_groups)
-    of_groups, queries = {}, ["q1", "q2", "q3", *(["q9"] if "-c" in options else [])]
-    for query in queries:
-        for name in groups[query]:
-            (tmp_path / "one").write_text("".join(line for *at, line in lines if at == [query, name]))
-            values = (
-                values_of(
-                    printed(
-                        tmp_path / "one",
-                        tmp_path / "run",
-                        ["map", "P", "Rprec_mult"],
-                        complete="-c" in options,
-                        judged_only="-J" in options,
-                        level=1 + ("-l" in options),
-                        most=6 if "-M" in options else None,
-                    )
-                )
-                if query != "q9"
-                else {}
-            )
-            for (measure, _), value in values.items():
-                of_groups.setdefault((measure, query), []).append(float(value))
-    assert found["num_q", "all"].strip() == str(len(queries))
-    for (measure, query), each in of_groups.items():
-        head, _, tail = measure.partition("_mult")
-        name = (
-            f"{head}_mult_avgjg{tail}"
-            if tail
-            else f"{measure.split('_')[0]}_avgjg{measure[len(measure.split('_')[0]) :]}"
-        )
-        assert float(found[name, query]) == pytest.approx(sum(each) / len(each), abs=1.1e-4)
+    assert f"{form} is not supported; expected qrels. Use trec_eval itself for {form}\n" in result.stderr
 
 
 @pytest.mark.compiled
 def test_measures_of_the_other_release():
-    with pytest.raises(MeasureError, match='trec_eval 9 has no measure "rbp", release 10 has'):
+    with pytest.raises(MeasureError, match='trec_eval 9 has no measure "rbp"'):
         read_names(["rbp"], 9)
     assert {"rbp", "unj"} <= {each.definition.name for each in read_names(["all_trec"])[0]}
     assert not {"rbp", "unj"} & {each.definition.name for each in read_names(["all_trec"], 9)[0]}
