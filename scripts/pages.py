@@ -38,8 +38,6 @@ from scripts import reference
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from fastndcg.measures.parameters import Parameter
-
 ROOT = Path(__file__).resolve().parent.parent
 ELSEWHERE = {
     "README.md": "index.md",
@@ -60,13 +58,18 @@ def bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def words(meanings: Mapping[str, str]) -> str:
-    return markdown(("value", "meaning"), ((f"`{word}`", meaning) for word, meaning in meanings.items()))
-
-
-def list_of_measures() -> str:
-    names = measure_table().column("name").to_pylist()
-    return ", ".join(f"[{name}](#{name.lower()})" for name in names) + "."
+def words() -> str:
+    """What the words of conventions mean, a table for each choice."""
+    choices = {
+        "Order of tied documents (`ties`)": TIES,
+        "Queries that the run lacks (`missing`), and queries without judgments (`unjudged`)": QUERIES,
+        "Effect of query weights on the mean (`weights`)": WEIGHTS,
+    }
+    parts = []
+    for choice, meanings in choices.items():
+        rows = ((f"`{word}`", meaning) for word, meaning in meanings.items())
+        parts.append(f"{choice}:\n\n{markdown(('value', 'meaning'), rows)}")
+    return "\n".join(parts)
 
 
 def every_measure() -> str:
@@ -84,25 +87,23 @@ def every_measure() -> str:
 
 def parameters() -> str:
     """Every parameter once; where several declarations share a name, those of few measures name them."""
-    owners: dict[Parameter, list[str]] = {}
-    for name, definition in DEFINITIONS.items():
-        for parameter in definition.parameters:
-            owners.setdefault(parameter, []).append(name)
-    names = [parameter.name for parameter in owners]
+    owners: dict[tuple[str, str, str], list[str]] = {}
+    for measure, definition in DEFINITIONS.items():
+        for each in definition.parameters:
+            default = f"`{each.default:g}`" if type(each.default) is float else f"`{each.default!r}`"
+            values = [
+                f"{value if value.startswith('a ') else f'`{value}`'}: {meaning}"  # kinds of values as plain words
+                for value, meaning in each.values
+            ]
+            row = (each.name, default, "<br>".join([each.meaning, *values]))
+            owners.setdefault(row, []).append(measure)
+    names = [name for name, *_ in owners]
     rows = []
-    for parameter, measures in sorted(owners.items(), key=lambda item: names.index(item[0].name)):
-        few = names.count(parameter.name) > 1 and len(measures) <= _FEW
+    for (name, *rest), measures in sorted(owners.items(), key=lambda item: names.index(item[0][0])):
+        few = names.count(name) > 1 and len(measures) <= _FEW
         of = f" of {', '.join(measures)}" if few else ""
-        values = [f"{_marked(value)}: {meaning}" for value, meaning in parameter.values]
-        default = parameter.default
-        shown = f"{default:g}" if type(default) is float else repr(default)
-        rows.append((f"`{parameter.name}`{of}", f"`{shown}`", "<br>".join([parameter.meaning, *values])))
+        rows.append((f"`{name}`{of}", *rest))
     return markdown(("parameter", "default", "meaning and values"), rows)
-
-
-def _marked(value: str) -> str:
-    """Values as they are written, and kinds of values as plain words."""
-    return value if value.startswith("a ") else f"`{value}`"
 
 
 def conventions() -> str:
@@ -196,11 +197,23 @@ def refused_conventions() -> str:
 
 
 def usual_names() -> str:
-    rows = [
-        (role, *(" ".join(f"`{name}`" for name in names) for names in (known, OTHER_NAMES[role])))
-        for role, known in USUAL_NAMES.items()
-    ]
-    return markdown(("role", "usual names", "names that count where none of these is there"), rows)
+    both = ((role, (known, OTHER_NAMES[role])) for role, known in USUAL_NAMES.items())
+    rows = ((role, *(" ".join(f"`{name}`" for name in names) for names in known)) for role, known in both)
+    return markdown(("role", "usual names", "accepted if none of these is present"), rows)
+
+
+def options() -> str:
+    """Every command, and every option with the commands that have it; trec_eval has those of trec_eval."""
+    each: Mapping[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+    about = ((f"`{name}`", command.help.partition("\n\n")[0]) for name, command in each.items())
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name in each.keys() - {"trec_eval"}:
+        for option in (
+            one for one in each[name].params if one.param_type_name == "option" and not one.hidden
+        ):
+            rows.setdefault((" ".join(f"`{each}`" for each in option.opts), option.help), []).append(name)
+    found = sorted((*row, ", ".join(sorted(names))) for row, names in rows.items())
+    return f"{markdown(('command', 'purpose'), about)}\n{markdown(('option', 'meaning', 'commands'), found)}"
 
 
 def commands() -> str:
@@ -241,17 +254,15 @@ def page_of(source: str) -> str:
 
 
 GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
-    "list of measures": ("docs/measures.md", list_of_measures),
     "every measure": ("docs/measures.md", every_measure),
     "parameters": ("docs/measures.md", parameters),
     "conventions": ("docs/conventions.md", conventions),
     "matrix of conventions": ("docs/conventions.md", matrix),
     "caveats": ("docs/conventions.md", caveats),
     "refused conventions": ("docs/conventions.md", refused_conventions),
-    "ties of conventions": ("docs/conventions.md", partial(words, TIES)),
-    "queries of conventions": ("docs/conventions.md", partial(words, QUERIES)),
-    "weights of conventions": ("docs/conventions.md", partial(words, WEIGHTS)),
+    "words of conventions": ("docs/conventions.md", words),
     "reference": ("docs/reference.md", reference.tables),
+    "options": ("docs/command-line.md", options),
     "usual names": ("docs/files.md", usual_names),
     "other tools": ("README.md", partial(tables.tools, tables.SHOWN)),
     "all other tools": ("docs/performance.md", tables.tools),
@@ -267,14 +278,10 @@ _PLACE = re.compile(
 )
 
 
-def _between(name: str) -> re.Pattern[str]:
-    return re.compile(rf"<!-- {name}: written by .*?<!-- end of {name} -->", flags=re.DOTALL)
-
-
 def built(page: str, source: str) -> str:
     """The text of a file in docs/ with all that is written when the site is built."""
     if source == "docs/reference.md":
-        page = _between("reference").sub(lambda _: reference.directives(), page)
+        page = f"{page.partition('<!-- reference')[0]}{reference.directives()}"
     return _PLACE.sub(lambda place: WRITTEN[place[1]](), linked(page, source))
 
 

@@ -20,9 +20,7 @@ MEASURES = ["nDCG@1", "nDCG@3", "nDCG@10", "nDCG@100", "AP", "RR", "ERR@10"]
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--out", type=Path, default=PICTURE)
     out: Path = options.parse_args().out
     with tempfile.TemporaryDirectory() as folder:

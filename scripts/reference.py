@@ -43,16 +43,14 @@ SECTIONS = {
         "compare_conventions explain_conventions match_conventions"
     ),
     "Estimate from clicks": "propensities snips compare_clicks analysis.clicks.Estimate",
-    "Spark, Dask and Ray": " ".join(
-        [
-            *(
-                f"adapters.{engine}.{name}"
-                for name in ("evaluate", "summary", "means", "evaluate_files", "summary_files")
-                for engine in ("spark", "dask", "ray")
-            ),
-            "adapters.spark.plain_errors adapters.ray.plain_errors",
-            "adapters.spark.group_function adapters.spark.list_function",
-        ]
+    "Spark, Dask and Ray": (
+        "adapters.spark.evaluate adapters.dask.evaluate adapters.ray.evaluate "
+        "adapters.spark.summary adapters.dask.summary adapters.ray.summary "
+        "adapters.spark.means adapters.dask.means adapters.ray.means "
+        "adapters.spark.evaluate_files adapters.dask.evaluate_files adapters.ray.evaluate_files "
+        "adapters.spark.summary_files adapters.dask.summary_files adapters.ray.summary_files "
+        "adapters.spark.plain_errors adapters.ray.plain_errors "
+        "adapters.spark.group_function adapters.spark.list_function"
     ),
     "Training": (
         "adapters.xgboost.metric adapters.xgboost.callback adapters.lightgbm.metric adapters.catboost.metric "
@@ -109,9 +107,7 @@ def directives() -> str:
         lines = [".. currentmodule:: fastndcg", ""]
         for name in names.split():
             path = f"fastndcg.{name}" if "." in name else name
-            bare = (
-                "()" if name == "analysis.explain.Explanations" else ""
-            )  # Sphinx fails on a mapping's signature
+            bare = "()" * (name == "analysis.explain.Explanations")  # Sphinx fails on a mapping's signature
             lines.append(f".. auto{describe(name).kind}:: {path}{bare}")
             lines += [f"   {_OPTIONS[name]}", ""] if name in _OPTIONS else []
         parts.append("\n".join([f"## {section}\n", "```{eval-rst}", *lines, "```\n"]))
@@ -139,12 +135,9 @@ def describe(name: str) -> Entry:
             own = [each for each in parameters if each not in RoleKeywords.__annotations__]
             parameters = dict.fromkeys([*own, "**columns"])
         return Entry("function", tuple(parameters), _first_sentence(value.__doc__))
-    return Entry(
-        "data", (), _first_sentence(inspect.getdoc(type(value)) if name == "conventions" else _DATA[name])
-    )
-
-
-_DATA = {"measures.MeasureLike": "A `Measure`, a notation such as `nDCG@10`, or an object of ir_measures."}
+    if name == "conventions":
+        return Entry("data", (), _first_sentence(inspect.getdoc(type(value))))
+    return Entry("data", (), "A `Measure`, a notation such as `nDCG@10`, or an object of ir_measures.")
 
 
 @cache

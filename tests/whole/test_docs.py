@@ -194,9 +194,8 @@ def test_every_measure_has_a_formula_and_its_source():
 
 
 def test_every_measure_and_parameter_is_listed():
-    listed, every, parameters = pages.list_of_measures(), pages.every_measure(), pages.parameters()
+    every, parameters = pages.every_measure(), pages.parameters()
     for name, definition in DEFINITIONS.items():
-        assert f"[{name}](#" in listed
         assert f"### {name}\n" in every
         for parameter in definition.parameters:
             assert re.search(rf"^\| `{parameter.name}`", parameters, flags=re.MULTILINE)
@@ -225,12 +224,15 @@ def test_every_convention_is_listed():
 
 
 def test_every_command_is_listed():
-    text = pages.commands()
+    text, table = pages.commands(), pages.options()
     for name, command in get_command(app).commands.items():
         shown = text.partition(f"## fastndcg {name}\n")[2].partition("\n## ")[0]
+        assert f"| `{name}` |" in table
         for parameter in command.params:
             if parameter.param_type_name == "option" and not parameter.hidden:
                 assert parameter.opts[0] in shown
+                row = rf"^\| .*`{parameter.opts[-1]}`.* \|.*\b{name}\b"
+                assert name == "trec_eval" or re.search(row, table, flags=re.MULTILINE)
 
 
 def test_what_is_made_takes_its_places():
