@@ -5,7 +5,7 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
 parameters   names, defaults and readers of parameters
-validation   gains and discounts with a name; forms of values, and readers, which say what was expected
+validation   forms of values, and readers, which say what was expected
 gains_and_discounts
              gains of grades and discounts of ranks that have a name
 definitions  a declaration of each measure

@@ -9,7 +9,7 @@ import re
 
 from fastndcg.measures.definitions import DEFINITIONS
 
-# the names that others use for a notation, compared without case and separators; measures' own need no entry
+# other tools' names for a notation, compared without case and separators; names of measures need no entry
 _NAMES = {
     "nDCG": "NormalizedDCG NormalisedDCG ndcg_cut ndcg_score",
     "nDCG(gain='exp2')": "ndcg_burges",
@@ -39,7 +39,7 @@ _NAMES = {
     "StRecall": "strec SubtopicRecall",
 }
 ALIASES = {name: notation for notation, names in _NAMES.items() for name in names.split()}
-# what to ask for instead of names that are not measures here, or mean several
+# advice for names that are not measures here, or that mean several
 _ANSWERS = {
     "accuracy top_k_accuracy topk_accuracy accuracy_score": (
         "accuracy@k of dense retrieval is Success@k, a hit among the first k ranks; ir_measures Accuracy is "
@@ -64,11 +64,11 @@ _ANSWERS = {
 # separators before a cutoff other than @, as in map_cut.100, ndcg_at_10 and P_5
 _TAILS = re.compile(r"(.*?)(?:_at)?[_.]([0-9][0-9.]*)", re.DOTALL)
 _WORDS = re.compile(r"\s*([^\W\d]\w*(?:[- ][^\W\d]\w*)*)\s*(.*)", re.DOTALL)
-_NO_RANKS = ("RBP",)  # in other tools a number after it is its p, as in rbp.95
+_NO_RANKS = ("RBP",)  # in other tools a number after the name is p, as in rbp.95
 
 
 def key(name: str) -> str:
-    """A name without case and separators."""
+    """Return a name without case and separators."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
@@ -80,7 +80,7 @@ _ANSWER_BY_KEY = {key(name): answer for names, answer in _ANSWERS.items() for na
 
 
 def answer(name: str) -> str:
-    """Advice for an unknown measure name: what exists instead, or the three nearest names.
+    """Return advice for an unknown measure name: what exists instead, or the three nearest names.
 
     >>> answer("hitrat")
     'Did you mean HitRate (Success here)? docs/measures.md and `fastndcg measures` list all names.'
@@ -101,7 +101,7 @@ def canonical(element: str) -> str:
         return element
     notation = _BY_KEY.get(key(match[1]))
     if notation is not None:
-        # join the parameters of the alias and those that are written
+        # join the alias's own parameters and the written ones
         if notation.endswith(")") and match[2].startswith("("):
             return f"{notation[:-1]}, {match[2][1:].lstrip()}" if match[2][1:].strip() != ")" else notation
         if not match[2].startswith("."):
@@ -123,7 +123,7 @@ def with_cutoff(element: str, cutoff: object) -> str:
     return f"{head[1]}{cutoff}" if head else ""
 
 
-# measures as trec_eval prints them, and with the cutoffs that its -m takes
+# measures as trec_eval prints them, and with cutoffs as its -m takes them
 _TREC_EVAL = re.compile(
     r"map|ndcg|recip_rank|set_(?:P|relative_P|recall|map|F)|num_rel_ret"
     r"|(?:map_cut|ndcg_cut|P|relative_P|recall|success|iprec_at_recall)[._][0-9][0-9.]*"
@@ -131,7 +131,7 @@ _TREC_EVAL = re.compile(
 
 
 def is_of_trec_eval(spelling: str) -> bool:
-    """Whether a measure is spelled as trec_eval does.
+    """Return whether a measure is spelled as in trec_eval.
 
     >>> [is_of_trec_eval(each) for each in ("map", "P_5", "ndcg_cut.10", "MAP", "P@5", "ndcg@10")]
     [True, True, True, False, False, False]
@@ -154,7 +154,7 @@ def elements(text: str) -> list[str]:
 
 
 def nearest(name: str) -> str:
-    """A question that proposes the three nearest spellings, each with its name here; empty if none is near.
+    """Return a question that suggests the three nearest spellings with their names; empty if none is near.
 
     >>> nearest("hitrat"), nearest("ndcg10"), nearest("xyz")
     ('Did you mean HitRate (Success here)?', 'Did you mean nDCG@10?', '')

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Convention(Rule):
     """How one tool computes its measures: immutable, hashable, comparable field by field.
 
-    Its fields are about nDCG. `on` has those of another measure.
+    The fields describe nDCG; `on` returns a convention for another measure.
 
     >>> conventions["lightgbm"].measure(10)
     nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@10
@@ -35,13 +35,13 @@ class Convention(Rule):
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The tool's measures, with its parameters and default cutoffs."""
+        """The tool's measures, with the tool's parameters and default cutoffs."""
         return tuple(self.on(name).measure() for name in self.names_of_measures)
 
     def measure(self, cutoff: int | str | None = None) -> Measure:
         """Return the measure with this convention's parameters, such as gain, discount and ties.
 
-        It is nDCG, or the first one that the tool has.
+        The measure is nDCG, or the tool's first measure.
         """
         plain = measure_named(self.names_of_measures[0])
         return resolve(plain if cutoff is None else plain @ cutoff, self)
@@ -59,7 +59,7 @@ class Conventions(Mapping[str, Convention]):
 
     @property
     def refused(self) -> dict[str, str]:
-        """The reason for each tool that cannot be reproduced."""
+        """Why each of these tools cannot be reproduced, by name."""
         return dict(REFUSED)
 
     def __getitem__(self, name: str) -> Convention:

@@ -21,7 +21,7 @@ class Rounding(NamedTuple):
     """Decimals of the reported values."""
 
     decimals: int
-    when: str  # "printed": the mean has unrounded values; "stored": it has rounded ones
+    when: str  # "printed": the mean is over unrounded values; "stored": over rounded ones
 
 
 TIES = {
@@ -41,7 +41,7 @@ TIES = {
     "unspecified": "undefined",
 }
 OF_MEASURE = ("average", "input", "worst", "best", "block")  # values of the parameter `ties`
-BY_ROW = ("input", "numba_argsort", "input_to_16", "unspecified")  # the order of rows decides, or may decide
+BY_ROW = ("input", "numba_argsort", "input_to_16", "unspecified")  # the order of rows decides or may decide
 BY_ID = ("docid_desc", "docid_asc", "item_desc")
 QUERIES = {
     "value": "like any other query",
@@ -80,16 +80,16 @@ class ToolMeasure(NamedTuple):
 
     measure: str  # our name
     called: str  # the tool's own name
-    changed: tuple[tuple[str, Any], ...]  # fields of `Rule` that differ for it
-    more: tuple[tuple[str, Any], ...]  # parameters of the measure that are no such fields
-    cut: bool | None = None  # True, False: only with, or without, a cutoff
+    changed: tuple[tuple[str, Any], ...]  # fields of `Rule` that differ for this measure
+    more: tuple[tuple[str, Any], ...]  # other parameters of the measure
+    cut: bool | None = None  # True: only with a cutoff; False: only without
 
 
 def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: Any) -> ToolMeasure:
     """Declare that a tool has this measure, with these parameters; other parameters have their defaults.
 
-    `choices` may also name fields of `Rule`, which then hold for this measure alone: ties, rounding, ...
-    With `cut` the row holds only for the measure with, or without, a cutoff.
+    `choices` may also name fields of `Rule`, such as ties and rounding, which then apply to this measure
+    only. With `cut` the row applies only to the measure with, or without, a cutoff.
     """
     known = [parameter.name for parameter in DEFINITIONS[measure].parameters]
     for name in choices:
@@ -98,19 +98,21 @@ def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: A
                 f"{measure} has no parameter {name!r}, and a convention no such field; "
                 f"{measure} has: {', '.join(known) or 'none'}.{suggest(name, [*known, *_CHANGEABLE])}"
             )
-    fields_of = _CHANGEABLE - {"rounding"} if measure == "IPrec" else _CHANGEABLE  # a parameter of its own
+    fields_of = (
+        _CHANGEABLE - {"rounding"} if measure == "IPrec" else _CHANGEABLE
+    )  # a parameter that only this measure has
     changed = {name: value for name, value in choices.items() if name in fields_of}
     more = {name: value for name, value in choices.items() if name not in changed}
     return ToolMeasure(measure, called, tuple(sorted(changed.items())), _canonical(measure, more), cut)
 
 
 def have(rows: str, **choices: Any) -> tuple[ToolMeasure, ...]:
-    """Several measures that share choices, as in `have("R Recall, RR MRR", empty="skip")`."""
+    """Declare several measures that share choices, as in `have("R Recall, RR MRR", empty="skip")`."""
     return tuple(has(*row.split(), **choices) for row in rows.split(", "))
 
 
 def _canonical(measure: str | None, more: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Parameters in the order of their declaration, without those that have their default."""
+    """Return parameters in the order of their declaration, without those at their default."""
     known = DEFINITIONS[measure].parameters if measure else ()
     read = [(each, each.read(more[each.name])) for each in known if each.name in more]
     return tuple((each.name, value) for each, value in read if value != each.default)
@@ -120,49 +122,49 @@ def _canonical(measure: str | None, more: Mapping[str, Any]) -> tuple[tuple[str,
 class Rule:
     """The rules of one tool, field by field. A `Convention` also has the measures.
 
-    The fields gain to rel are parameters of the measure `of`, and `others` are the tool's other measures:
-    `find` returns the rule for one of these.
+    The fields from gain to rel are parameters of the measure `of`. `others` are the tool's other measures,
+    for which `find` returns the rule.
     """
 
     name: str
     _: KW_ONLY
-    of: str | None = "nDCG"  # None: a declaration that has only `others`
+    of: str | None = "nDCG"  # None: the tool has only `others`
     gain: Any = "linear"
     discount: Any = "log2"
     ideal: Ideal = "judged"
     ties: str = "average"  # one of TIES
     empty: Empty = 0.0  # value of a query where the measure is undefined, such as one whose IDCG is 0
-    rel: float | None = None  # grades below it gain nothing; None: what the measure says by default
-    more: tuple[tuple[str, Any], ...] = ()  # parameters of the measure beyond these
-    score_dtype: str | None = None  # type that scores are cast to before ranking
+    rel: float | None = None  # grades below it gain nothing; None: the measure's default
+    more: tuple[tuple[str, Any], ...] = ()  # further parameters of the measure
+    score_dtype: str | None = None  # dtype to which scores are cast before ranking
     rounding: Rounding | None = None
-    missing: str = "skip"  # a judged query without returned documents: one of QUERIES
-    unjudged: str = "skip"  # a returned query without judged documents: one of QUERIES
+    missing: str = "skip"  # queries without returned documents: one of QUERIES
+    unjudged: str = "skip"  # queries without judged documents: one of QUERIES
     weights: str = "ignored"  # one of WEIGHTS
     pool: str = "judged"  # one of POOLS
     grades: str = "given"  # one of GRADES
     shortest: int = 0  # queries with fewer documents are left out
-    drops_own: bool = False  # a returned document whose id is that of its query is dropped first
+    drops_own: bool = False  # drop returned documents whose id is that of their query
     no_nonrelevant: float | None = None  # value of a query whose judged documents are all relevant
     only_relevant: float | None = None  # value of a query whose documents are all relevant; None: as `empty`
-    default_cutoff: int | None = None  # cutoff of a measure without one
-    tolerance: float = 1e-9  # largest difference from the tool's own value of a query
-    tool: str = ""  # its name and the version that was run or read
+    default_cutoff: int | None = None  # cutoff of measures that are given without one
+    tolerance: float = 1e-9  # largest difference from the tool's value for a query
+    tool: str = ""  # name and version of the tool that was run or read
     source: str = ""  # the files of the tool's code, or the paper
     caveats: tuple[str, ...] = ()
     others: tuple[ToolMeasure, ...] = ()
 
     @property
     def names_of_measures(self) -> tuple[str, ...]:
-        """The names of the measures that the tool has."""
+        """Names of the tool's measures."""
         names = [own.measure for own in self.others]
         return tuple(dict.fromkeys(names if self.of is None else [self.of, *names]))
 
     def find(self, measure: str, *, cut: bool | None = None) -> Self | None:
         """Return the rule for another measure of the tool, or None if the tool lacks it.
 
-        What a declaration does not say is as for the tool's other measures, but parameters have the defaults
-        of the measure. A tool whose nDCG takes the ideal of the scored documents knows no others.
+        Fields that the declaration omits are as for the tool's other measures, and parameters have the
+        measure's defaults. A tool whose nDCG has the ideal "scored" knows only the scored documents.
         """
         if measure == self.of:
             return replaced(self, others=())
@@ -176,7 +178,7 @@ class Rule:
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters of the measure, which are "input" for ties by id: rows are ordered first."""
+        """Parameters of the measure. For ties by id, `ties` is "input", since rows are put in order first."""
         known = {parameter.name for parameter in DEFINITIONS[self.of or ""].parameters}
         if self.rel is None and self.of != "nDCG":
             known -= {"rel"}
@@ -187,18 +189,18 @@ class Rule:
 
     @property
     def needs_ids(self) -> bool:
-        """Whether some measure needs the ids of documents, most often to order those that are tied."""
+        """Whether a measure needs document ids, most often to order tied documents."""
         rules = [self, *filter(None, map(self.find, self.names_of_measures))]
         return any(rule.ties in BY_ID or rule.drops_own for rule in rules)
 
     @property
     def measure_ties(self) -> Ties:
-        """The `ties` of the measure; "input" if the rows are ordered first."""
+        """`ties` of the measure; "input" if rows are put in order first."""
         return self.ties if self.ties in OF_MEASURE else "input"  # type: ignore[return-value]
 
     @property
     def beyond_measure(self) -> dict[str, Any]:
-        """The choices that a measure has no parameter for. `evaluate(..., convention=)` applies them too.
+        """Choices for which measures have no parameter. `evaluate(..., convention=)` applies them too.
 
         >>> from fastndcg import conventions
         >>> conventions["lightgbm"].beyond_measure
@@ -211,8 +213,8 @@ class Rule:
     def replace(self, **changes: Any) -> Self:
         """Return this convention with other values of fields. Raise `MeasureError` if one is unknown.
 
-        A measure's name with a mapping of parameters changes, or adds, another measure of the tool:
-        `conventions["xgboost"].replace(AP={"empty": 0})`. So does `on("AP").replace(denominator="hits")`.
+        The name of a measure with a mapping of parameters changes or adds another measure of the tool:
+        `conventions["xgboost"].replace(AP={"empty": 0})`.
         """
         known = [each.name for each in fields(self)]
         parameters = [each.name for each in DEFINITIONS[self.of].parameters] if self.of else []
@@ -246,10 +248,10 @@ class Rule:
                 f"score_dtype={self.score_dtype!r} is not a value of conventions; "
                 "expected None (the type of the scores) or 'float32'"
             )
-        # values in their canonical, hashable form, as measures have them
+        # in canonical, hashable form, as in measures
         for each in (GAIN, DISCOUNT, IDEAL, EMPTY, REL):
             object.__setattr__(self, each.name, each.read(getattr(self, each.name)))
 
 
-_OF_MEASURE = ("gain", "discount", "ideal", "empty", "rel", "caveats")  # which no two measures share
+_OF_MEASURE = ("gain", "discount", "ideal", "empty", "rel", "caveats")  # no two measures share it
 _CHANGEABLE = frozenset(each.name for each in fields(Rule)) - {"name", "of", "more", "others"}

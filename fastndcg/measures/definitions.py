@@ -11,14 +11,14 @@ from fastndcg.measures import parameters as p
 
 
 class Definition(NamedTuple):
-    """A measure as data. Its value is the sum of the terms of the ranks up to a cutoff, over a divisor.
+    """A measure as data. Its value is the sum of terms up to a cutoff, over a divisor.
 
-    `fastndcg.scoring` reads the fields from `gain` to `undefined` and from `ranking` to `method`; the other
-    fields are for documentation. `Parameter.changes` says which of them a value of a parameter changes.
+    `fastndcg.scoring` reads the fields from `gain` to `undefined` and from `ranking` to `method`; the others
+    are documentation. `Parameter.changes` says which fields depend on a parameter.
     """
 
     name: str
-    gain: str  # of a document by its grade, see `gain_function_of` of `fastndcg.scoring.gain_values`
+    gain: str  # gain of a document by its grade, see `gain_function_of` of `fastndcg.scoring.gain_values`
     divisor: str  # the divisor of the sum, see `DIVISOR` of `fastndcg.scoring.plan`
     # when a query has no value: "no ideal" gain, "no relevant" document, "no pair", "no documents", "never"
     undefined: str

@@ -1,6 +1,6 @@
-"""Gains of grades and discounts of ranks that have a name.
+"""Gains of grades and discounts of ranks by name.
 
-A new one is a line here, its word in `typing`, and a function in `tests/oracle.py`.
+To add one, add a line here, its word in `typing`, and a function in `tests/oracle.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Formula(NamedTuple):
     """A gain or a discount with a name."""
 
     meaning: str
-    value: Callable[[Any], Any]  # of a grade; of an array of ranks in extended precision
+    value: Callable[[Any], Any]  # takes a grade, or an array of ranks in extended precision
 
 
 def _exp2_gain(grade: float) -> float:

@@ -39,8 +39,8 @@ class Measure:
     >>> (nDCG @ 10).gain
     'linear'
 
-    Raises `MeasureError` for an unknown parameter or value and for a cutoff that is not a whole number from
-    1.
+    Raises `MeasureError` for an unknown parameter or value, and for a cutoff that is not a whole number of at
+    least 1.
     """
 
     __slots__ = ("_hash", "_label", "_like", "_values", "cutoff", "cutoff_column", "definition", "params")
@@ -83,7 +83,7 @@ class Measure:
 
     @property
     def label(self) -> str:
-        """The name of its column in tables of results: the spelling that the caller used, or its notation.
+        """Name of its column in tables of results: the caller's spelling, or the notation.
 
         >>> from fastndcg import R, parse
         >>> measure = parse("Recall@10")
@@ -94,7 +94,7 @@ class Measure:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it has a cutoff, a column of cutoffs, or, for IPrec, a recall."""
+        """Whether it has a cutoff, a column of cutoffs, or, for IPrec, a recall level."""
         return self._written is not None
 
     @property
@@ -103,11 +103,11 @@ class Measure:
 
     @property
     def _written(self) -> float | str | None:
-        """The part of its notation after @, if any."""
+        """Part of the notation after @, if any."""
         return self.params["recall"] if self.definition.cut == "recall" else self._at
 
     def __call__(self, *data: Never, **parameters: Unpack[Parameters]) -> Measure:
-        """Return this measure with other parameters. `like="lightgbm"` sets all those of a convention.
+        """Return this measure with other parameters. `like="lightgbm"` sets all parameters of a convention.
 
         `cutoff=10` means @ 10, and `cutoff="slots"` means @ "slots".
         """
@@ -143,7 +143,7 @@ class Measure:
             parameter = next(parameter for parameter in self.definition.parameters if parameter.name == name)
             values[name] = parameter.read(value)
         if values.get("gain") == "binary" and values["rel"] == 1:
-            values["rel"] = None  # 1 is what "binary" means when no threshold is named
+            values["rel"] = None  # "binary" means a threshold of 1 unless one is named
         changed = Measure(self.definition, tuple(values.values()), self._at)
         if self._like is not None:
             object.__setattr__(changed, "_like", (self._like[0], {**self._like[1], **parameters}))
@@ -152,7 +152,7 @@ class Measure:
     def __matmul__(self, cutoff: Any) -> Measure:
         """Return this measure over the first `cutoff` ranks; for IPrec, at this recall.
 
-        A string names a column of whole numbers, which has a cutoff for each query.
+        A string names a column of whole numbers with a cutoff for each query.
 
         >>> from fastndcg import nDCG
         >>> (nDCG @ "slots").cutoff_column
@@ -181,7 +181,7 @@ class Measure:
             )
         return Measure(self.definition, self._values, number)
 
-    if TYPE_CHECKING:  # so that type checkers refuse unknown attributes
+    if TYPE_CHECKING:  # hidden from type checkers, so that they refuse unknown attributes
         _hash: int
         _label: str | None
         _like: tuple[Rule, Parameters] | None
@@ -217,7 +217,7 @@ class Measure:
         def __getattr__(self, name: str) -> Any:
             if name not in self.__slots__ and name in self.params:
                 return self.params[name]
-            if name == "__name__":  # which scikit-learn and boosters ask of a function
+            if name == "__name__":  # scikit-learn and boosters read it, as of a function
                 raise AttributeError(_NO_FUNCTION.format(self))
             raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
 
@@ -299,7 +299,7 @@ def measure_named(name: str) -> Measure:
 
 
 def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measure:
-    """Return the measure with a tool's value for each parameter that has its default value.
+    """Return the measure with a tool's value for each parameter at its default.
 
     >>> from fastndcg import conventions, nDCG
     >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
@@ -321,7 +321,7 @@ def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measur
 
 
 class _Documentation:
-    """The docstring of `Measure`. For a measure, it is the declaration as text, which `help(nDCG)` shows."""
+    """Docstring of `Measure`. For a measure it is the declaration as text, which `help(nDCG)` shows."""
 
     def __init__(self, of_class: str | None) -> None:
         self._of_class = of_class

@@ -1,4 +1,4 @@
-"""Every measure with default values, under the names by which `fastndcg` and `fastndcg.measures` have it."""
+"""Every measure with default values, under its names in `fastndcg` and `fastndcg.measures`."""
 
 from fastndcg.measures.measure import measure_named as _named
 

@@ -13,7 +13,7 @@ from fastndcg.measures import aliases
 from fastndcg.measures.measure import Measure, measure_named, with_label
 from fastndcg.measures.validation import Function
 
-_SHOWN = 200  # characters of a faulty text that a message quotes
+_SHOWN = 200  # most characters of a faulty text that a message quotes
 _MOST_CUTOFFS_OF_RANGE = 1000
 
 
@@ -34,7 +34,7 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     MeasureError
         The text is not a notation, or it names a measure or parameter that does not exist.
     InputTypeError
-        It is no text.
+        It is not a string.
 
     See Also
     --------
@@ -54,7 +54,7 @@ def parse_many(text: str) -> tuple[Measure, ...]:
             f"text is a {type(text).__name__}; expected the notation of measures, as in 'nDCG@10'. "
             "evaluate takes objects and lists of them"
         )
-    # not cached if it names a function, since the name may refer to another object later
+    # not cached if it names a function, since the name may later refer to another object
     return _read_notation.__wrapped__(text) if "function(" in text else _read_notation(text)
 
 
@@ -102,8 +102,8 @@ def _read_notation(text: str) -> tuple[Measure, ...]:
         ast.unparse(tree)  # raises RecursionError if values are nested too deeply to be read
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _no_notation(text) from None
-    of: Measure | None = None  # the measure to which a cutoff without a measure belongs
-    label = ""  # of the last measure, if the caller wrote it differently
+    of: Measure | None = None  # the measure of a cutoff that follows without a name
+    label = ""  # the caller's spelling of the last measure, if it differs
     for place, node in enumerate(tree.elts if isinstance(tree, ast.Tuple) else [tree]):
         cutoff: ast.expr | None = node
         is_range = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
@@ -214,7 +214,7 @@ def as_measure(measure: object) -> Measure:
     if isinstance(measure, str):
         return parse(measure)
     if type(measure).__module__.partition(".")[0] == "ir_measures":
-        return parse(re.sub(r"^Accuracy\b", "AUC", str(measure)))  # a name that others use for Success
+        return parse(re.sub(r"^Accuracy\b", "AUC", str(measure)))  # other tools' name for Success
     raise InputTypeError(
         f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', "
         "or an ir_measures object"
@@ -231,7 +231,7 @@ def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measu
 
 
 def as_measures(measures: Any) -> tuple[Measure, ...]:
-    """Return measures, each converted by `as_measure`, without repetitions. A string may list several.
+    """Return measures, each converted by `as_measure`, without duplicates. A string may list several.
 
     >>> from fastndcg import CG
     >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])

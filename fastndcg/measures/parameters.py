@@ -33,13 +33,13 @@ class Parameter(NamedTuple):
     default: Any
     reader: Reader
     meaning: str
-    values: tuple[tuple[str, str], ...] = ()  # its possible values as they are written, and their meanings
-    # fields of the measure's `Definition` that differ with a value, and with any value but the default
+    values: tuple[tuple[str, str], ...] = ()  # possible values as they are written, and their meanings
+    # fields of `Definition` that change with a value, and with any value but the default
     changes: Mapping[Any, Mapping[str, str]] = MappingProxyType({})
     otherwise: Mapping[str, str] = MappingProxyType({})
 
     def read(self, value: Any) -> Any:
-        """The canonical form of a value. Raise `MeasureError` for one that is not known."""
+        """Return the canonical form of a value. Raise `MeasureError` for an unknown one."""
         return self.reader(self.name, value)
 
     def __hash__(self) -> int:
@@ -47,7 +47,7 @@ class Parameter(NamedTuple):
 
 
 def _one_of(name: str, meaning: str, words: Mapping[str, str], **changes: Mapping[str, str]) -> Parameter:
-    """A parameter that takes one of the words. The first is the default; `changes` are those of a word."""
+    """Return a parameter that takes one of these words. The first is the default; `changes` are by word."""
     values = tuple((repr(word), text) for word, text in words.items())
     return Parameter(name, next(iter(words)), choice(*words), meaning, values, changes)
 
@@ -130,7 +130,7 @@ EMPTY = Parameter(
         ("'skip'", "NaN, and the mean leaves the query out"),
     ),
 )
-# a count has a value for every query, unless another one is asked for
+# counts have a value for every query, unless the caller asks for another
 EMPTY_OF_RELEVANT = EMPTY._replace(otherwise={"undefined": "no relevant"})
 EMPTY_OF_RETURNED = EMPTY._replace(otherwise={"undefined": "no documents"})
 FLOOR = _one_of(
@@ -184,7 +184,7 @@ PRECISIONS = _one_of(
     none={"divisor": "cutoff", "term": "gain", "discount": "harmonic"},
 )
 _read_precisions = PRECISIONS.reader
-PRECISIONS = PRECISIONS._replace(  # None and "min(n_relevant, k)" are older words
+PRECISIONS = PRECISIONS._replace(  # None and "min(n_relevant, k)" are older spellings
     reader=lambda name, value: _read_precisions(
         name, "none" if value is None else "cutoff" if value == "min(n_relevant, k)" else value
     )

@@ -1,5 +1,5 @@
-"""Values of parameters: readers that check one and return its canonical, hashable form, which prints as it
-is read.
+"""Readers of parameter values: each checks a value and returns its canonical, hashable form, which prints as
+it is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_CUTOFF = 10**100  # Python does not print integers of more than 4,300 digit
 
 
 class GradeGains(NamedTuple):
-    """A gain for each listed grade. Other grades raise an error, or are used as gains if `overrides`."""
+    """A gain for each listed grade. Other grades raise an error, or are their own gains if `overrides`."""
 
     gains: tuple[tuple[float, float], ...]
     overrides: bool
@@ -78,12 +78,12 @@ class Function:
         return self._answers[argument]
 
     def forget(self) -> None:
-        """Discard the values, which may differ in a later call, unless they are held."""
+        """Discard the values unless a call holds them: the function may return others later."""
         if not self._holders:
             self._answers.clear()
 
     def hold(self, holders: int) -> None:
-        """Keep the values for one holder more, 1, or one fewer, -1: a call that evaluates its parts."""
+        """Count a call that needs the values while it evaluates parts: 1 when it begins, -1 when it ends."""
         self.forget()
         self._holders += holders
         self.forget()
@@ -115,11 +115,11 @@ def as_str(word: str) -> str:
 
 # ---- readers ----
 
-Reader = Callable[[str, Any], Any]  # of the name of a parameter, for messages, and a value
+Reader = Callable[[str, Any], Any]  # takes the name of a parameter, for messages, and a value
 
 
 STOPS = ("exp2", "linear")
-# of other tools
+# other tools' words
 _OTHER_WORDS = dict.fromkeys(("exponential", "exp", "burges", "power"), "exp2")
 _OTHER_WORDS |= {"identity": "linear", "mean": "average"}
 
@@ -176,7 +176,7 @@ def grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
 
 
 def of_grade(words: Iterable[str]) -> Reader:
-    """A reader of a value for each grade."""
+    """Return a reader of a value for each grade."""
 
     def read(name: str, value: Any) -> str | Numbers | GradeGains | Function:
         if isinstance(value, GradeGains):
@@ -221,7 +221,7 @@ def read_ips(name: str, value: Any) -> bool | str:
 
 
 def number(expected: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False) -> Reader:
-    """A reader of numbers that fit, and of None if `none`."""
+    """Return a reader of numbers that fit, and of None if `none`."""
 
     def read(name: str, value: Any) -> float | None:
         if value is None and none:
@@ -237,7 +237,7 @@ def is_share(number: float) -> bool:
 
 
 def read_max_fp(name: str, value: Any) -> float | None:
-    """A share below 1, a whole number of documents, or None: all of them, which the share 1.0 is too."""
+    """Read a share below 1, a whole number of documents, or None, which means all, as the share 1.0 does."""
     if value is None or (value == 1 and not isinstance(value, Integral | str)):
         return None
     found = math.nan if isinstance(value, bool) else _finite(name, value)
@@ -247,7 +247,7 @@ def read_max_fp(name: str, value: Any) -> float | None:
         _refuse(
             name, value, "a share of the documents above 0 and up to 1.0, a whole number of them, or None"
         )
-    return int(found)  # not 1.0, which is a share
+    return int(found)  # 1 is a number of documents, 1.0 a share
 
 
 def read_ties_of_intents(name: str, value: Any) -> str:

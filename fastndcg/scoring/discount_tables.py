@@ -18,26 +18,26 @@ from fastndcg.measures.validation import Function, Numbers
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
 
-_SUMMED = 2**16  # ranks of which 1 / rank is summed term by term, so that a formula has the sum of the others
-MOST_PERFECT = 2**24  # most documents of an ideal of perfect documents, which are summed one by one
+_SUMMED = 2**16  # 1 / rank is summed term by term up to this rank; a formula gives the rest
+MOST_PERFECT = 2**24  # largest ideal of perfect documents that is summed one by one
 
 
-@dataclass(frozen=True)  # not a tuple, which would equal a list of discounts
+@dataclass(frozen=True)  # a tuple would equal a list of discounts
 class Power:
-    """The discount base^(i - 1) of rank i."""
+    """Discount base^(i - 1) of rank i."""
 
     base: float
 
 
 @dataclass(frozen=True)
 class Harmonic:
-    """The discount 1/i + 1/(i + 1) + ... + 1/last of rank i."""
+    """Discount 1/i + 1/(i + 1) + ... + 1/last of rank i."""
 
     last: int
 
 
 def discount_table(discount: str | float | Numbers | Function | Power | Harmonic, ranks: int) -> Float64:
-    """Discounts of the ranks 1, 2, 3, ..., (ranks,)."""
+    """Return the discounts of the ranks 1, 2, 3, ..., (ranks,)."""
     if isinstance(discount, Function):
         return freeze([call_function(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
@@ -66,7 +66,7 @@ def _known_discounts(discount: str | float | Numbers | Power | Harmonic, ranks: 
     if isinstance(discount, Power):
         return freeze(np.longdouble(discount.base) ** (rank - 1), np.float64)
     if isinstance(discount, Harmonic):
-        summed = min(max(ranks, _SUMMED), discount.last)  # beyond it the sum is that of a formula
+        summed = min(max(ranks, _SUMMED), discount.last)  # the sum beyond it comes from a formula
         terms = 1 / np.arange(1, summed + 1, dtype=np.longdouble)
         first, last = np.longdouble(summed), np.longdouble(float(discount.last))
         rest = (
@@ -79,7 +79,7 @@ def _known_discounts(discount: str | float | Numbers | Power | Harmonic, ranks: 
 
 
 def ranks_discounted(measure: Measure, longest: int) -> int:
-    """The number of ranks whose discount a measure needs, for lists and ideals of up to `longest`."""
+    """Return how many ranks need a discount, for lists and ideals of up to `longest` documents."""
     if measure.cutoff is None:
         return longest
     params = measure.params
@@ -109,12 +109,12 @@ def check_discount(measure: Measure, longest: int) -> None:
 
 
 def kernel_cutoff(measure: Measure) -> int:
-    """The measure's cutoff in the form that kernels take."""
+    """Return the measure's cutoff as kernels take it."""
     return schema.UNCUT if measure.cutoff is None else min(measure.cutoff, schema.UNCUT - 1)
 
 
 def term_parameters(measure: Measure) -> tuple[float, float, float]:
-    """A row of `Plan.term_parameters`."""
+    """Return a row of `Plan.term_parameters`."""
     term, params, parameter, cut_at, empty = measure.definition.term, measure.params, 0.0, math.inf, 0.0
     if term == "interpolated":
         parameter = params["recall"] if params["rounding"] == "up" else -params["recall"]

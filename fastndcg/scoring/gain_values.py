@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
 
-_MOST_GAIN = 1e308  # sums of gains over a list beyond it would overflow
-_SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took a second
-EXACT = 2**53  # whole numbers up to here are exact in float64
+_MOST_GAIN = 1e308  # sums of larger gains over a list would overflow
+_SORTED = 10_000  # more grades are hashed instead of sorted: sorting ten million took a second
+EXACT = 2**53  # float64 holds all whole numbers up to here
 
 
 class GainFunction(NamedTuple):
@@ -38,7 +38,7 @@ class GainFunction(NamedTuple):
 
     gain: str | Numbers | GradeGains | Function
     rel: float | None = None
-    unjudged: float | None = None  # grade of documents without a judgment; None where they gain nothing
+    unjudged: float | None = None  # grade of unjudged documents; None: they gain nothing
     bottom: float = 0.0
     top: float = 0.0
 
@@ -65,7 +65,7 @@ def gain_function_of(measure: Measure) -> GainFunction:
 
 
 def code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The distinct grades, in any order, and the place of each grade among them."""
+    """Return the distinct grades, in any order, and the index of each grade among them."""
     if grades.dtype.kind in "iu" and len(grades) > _SORTED:
         import pyarrow as pa
 
@@ -75,7 +75,7 @@ def code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
 
 
 def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
-    """Gain of each grade; a function is called once for each distinct grade."""
+    """Return the gain of each grade; a function is called once for each distinct grade."""
     distinct, places = code_grades(grades)
     function = gain_function_of(measure)
     gains: Float64 = np.array([gain_of(function, grade) for grade in distinct.tolist()], np.float64)[places]
@@ -83,7 +83,7 @@ def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
 
 
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
-    """Gain of each scored document, (n_docs,)."""
+    """Return the gain of each scored document, (n_docs,)."""
     judged = slice(None) if rankings.is_judged is None else rankings.is_judged
     gains = np.full(rankings.n_docs, gain_of_unjudged(gain_function_of(measure)))
     gains[judged] = gains_of_grades(measure, rankings.relevance[judged])
@@ -102,7 +102,7 @@ ONES = ("binary", "relevant", "unjudged")
 
 
 def gain_of(function: GainFunction, grade: float) -> float:
-    """Gain of one grade; NaN where the measure has none for it."""
+    """Return the gain of one grade; NaN if the measure has none for it."""
     gain, rel, _, bottom, top = function
     if gain == "judgment":
         return 1.0 if grade >= rel else 0.0 if grade >= 0 else -1.0  # type: ignore[operator]
@@ -117,7 +117,7 @@ def gain_of(function: GainFunction, grade: float) -> float:
     if gain == "stop":
         return float(gain_by(schema.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
     if gain == "scaled":
-        half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
+        half = 1.0 if math.isfinite(top - bottom) else 0.5  # the scale is wider than float64
         return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
     if gain in GAINS:
         return float(GAINS[gain].value(grade))
@@ -132,7 +132,7 @@ def gain_of(function: GainFunction, grade: float) -> float:
 
 
 class NoGainError(Exception):
-    """Text before and after the location of a grade for which a measure is not defined."""
+    """Return the text around the location of a grade for which a measure is not defined."""
 
     def __init__(self, grade: float, what: str, why: str) -> None:
         super().__init__(grade, what, why)
@@ -195,7 +195,7 @@ def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int =
         table = discount_table(discount, ranks_discounted(measure, longest))
         largest = float(np.abs(table).max(initial=0.0)) if np.isfinite(table).all() else 0.0
     elif isinstance(discount, float):
-        largest = math.log2(discount)  # of the first rank
+        largest = math.log2(discount)  # the discount of the first rank
     if largest > _MOST_GAIN / (max(abs(gain), 1.0) * max(ranks, 1)):
         raise InputError(
             f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum "
@@ -204,7 +204,7 @@ def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int =
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
-    """Raise for an incomplete measure, and for grades for which it is not defined. Raises as `build` does."""
+    """Raise, like `build`, for an incomplete measure and for grades for which it is not defined."""
     check_complete(measure)
     try:
         distinct = tuple(rankings._distinct_grades.tolist())
@@ -214,7 +214,7 @@ def check(measure: Measure, rankings: Rankings) -> None:
 
 
 def check_complete(measure: Measure) -> None:
-    """Raise for missing parameters and contradictions. Forgets results of users' functions."""
+    """Raise for missing and contradictory parameters. Forgets results of users' functions."""
     params = measure.params
     for value in params.values():
         if isinstance(value, Function):
@@ -272,7 +272,7 @@ def check_complete(measure: Measure) -> None:
 
 
 def check_best_known(measure: Measure) -> None:
-    """Raise for a measure that is not best where relevant documents are first: AUC of the first ranks."""
+    """Raise for a measure whose best ranking does not begin with relevant documents: AUC with a cutoff."""
     if measure.definition.term == "pairs" and measure.is_cut:
         at = measure.cutoff or measure.cutoff_column
         raise MeasureError(
@@ -285,7 +285,7 @@ def check_best_known(measure: Measure) -> None:
 
 
 def gain_row(function: GainFunction, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
-    """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
+    """Return the gain of each grade, and of an unjudged document; 0 for levels that do not occur."""
     occurring = None if distinct is None else set(distinct)
     row = [
         gain_of(function, grade) if occurring is None or grade in occurring else 0.0
@@ -295,7 +295,7 @@ def gain_row(function: GainFunction, grades: Float64, distinct: tuple[float, ...
 
 
 def top_of(function: GainFunction) -> float:
-    """The greatest gain of the measure's scale; NaN if it has no scale and each query's best gain counts."""
+    """Return the greatest gain of the measure's scale; NaN if each query's best gain counts instead."""
     gain = function.gain
     if gain in ONES or gain == "scaled":
         return 1.0
@@ -315,5 +315,5 @@ def kind_of(function: GainFunction) -> int:
 
 
 def threshold_of(function: GainFunction) -> float:
-    # tables with a gain for each grade contain the threshold
+    # tables with a gain for each grade already include the threshold
     return -math.inf if function.rel is None or kind_of(function) == schema.LOOKUP else function.rel

@@ -1,10 +1,10 @@
-"""Ideal rankings whose length is not the cutoff of the measure. They are built as rankings, and their DCG is
-the divisor.
+"""Ideal rankings whose length is not the measure's cutoff. They are built as rankings, and their DCG is the
+divisor.
 
     "judged_uncut"      all judged documents, whatever the cutoff
     "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
 
-With `floor="worst"` the worst ranking is built too, and its DCG is taken from both parts.
+With `floor="worst"` the worst ranking is built too, and its DCG is subtracted from both parts.
 
 The kernels cut a ranking and its ideal at the same rank. For these two options the ideal is built as a
 `Rankings` in ideal order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
@@ -22,7 +22,7 @@ from fastndcg.measures import DCG, Measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import gain_values, launch
 
-_ROUNDING = 1e-12  # most relative difference of two orders of the same sum
+_ROUNDING = 1e-12  # largest relative difference between two orders of the same sum
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
@@ -57,7 +57,7 @@ def _best(
     threads: int | None,
     turn: int = -1,
 ) -> Float64:
-    """DCG of the ideal ranking of each query; for `turn` 1 of the worst."""
+    """Return the DCG of each query's ideal ranking, or of its worst if `turn` is 1."""
     dcg = part_of(measure)(ties="input", judged_only=False, unjudged=None)
     if measure.ideal == "judged_uncut":
         dcg = DCG(**dcg.params)
@@ -67,7 +67,7 @@ def _best(
 
 
 def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
-    """The measure of the numerator of an nDCG: DCG, or another sum."""
+    """Return the measure in the numerator of an nDCG: DCG, or another sum."""
     same = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
     return kind(**same) if measure.cutoff is None else kind(**same) @ measure.cutoff
 
@@ -75,7 +75,7 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
 def _build_ideal(
     rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any], turn: int = -1
 ) -> Rankings:
-    """The ideal ranking of each query: judged documents by descending gain, with scores that fall by rank."""
+    """Return each query's ideal ranking: judged documents by descending gain, with falling scores."""
     query = codes_from(offsets)
     order = np.lexsort((turn * gain_values.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
@@ -87,7 +87,7 @@ def _build_ideal(
 
 
 def judged_documents(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
-    """As `pool`, and also the unjudged scored documents if the measure assumes a grade for them."""
+    """Like `pool`, with the unjudged scored documents if the measure assumes a grade for them."""
     offsets, grades = pool(rankings)
     unjudged = measure.params.get("unjudged")
     if unjudged is None or rankings.is_judged is None:
@@ -98,7 +98,7 @@ def judged_documents(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.N
 
 
 def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
-    """Offsets and grades of the judged documents: the pool, or the scored documents that are judged."""
+    """Return offsets and grades of the judged documents: the pool, or the judged scored documents."""
     if rankings.judged is not None:
         return rankings.judged
     if rankings.is_judged is None:

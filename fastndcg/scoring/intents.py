@@ -1,9 +1,8 @@
 """Measures of several intents: builds their tables, and runs their driver.
 
 For one intent the value of a ranking is a sum over ranks, as for other measures. A measure adds up or
-averages these sums over the intents of the query that have a relevant document, as ndeval does. It divides by
-the same total for documents that are all perfect or for the greedy ideal ranking, or each sum by the ideal of
-its own intent.
+averages these sums over the intents that have a relevant document, as ndeval does. It divides the total by
+that of perfect documents or of the greedy ideal ranking, or each sum by the ideal of its intent.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.tables.intents import IntentGrades
 
-_PART = 20_000  # entries that are gain another thread
+_PART = 20_000  # entries above 0 for each further thread
 _OVER = {"greedy": kernels.OF_GREEDY, "each ideal": kernels.OF_EACH_IDEAL}
 
 
@@ -119,7 +118,7 @@ def _score(
 
 
 def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) -> list[tuple[int, int]]:
-    """Parts of consecutive queries, as first and end, with about equal entries; at most one per thread."""
+    """Return parts of consecutive queries with about equally many entries, at most one per thread."""
     work: Int64 = np.zeros(1, np.int64)
     for side in (documents, judged):
         work = work + side.entries[side.offsets] + side.offsets
@@ -178,7 +177,7 @@ def _documents(
     places: npt.NDArray[Any],
     functions: list[tuple[GainFunction, float]],
 ) -> IntentDocuments:
-    """Documents with their entries of gain above 0, which are a small part of a matrix of grades."""
+    """Return documents with only their gains above 0, a small part of a matrix of grades."""
     table = np.array(
         [[gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in functions]
     ).reshape(len(functions), len(distinct))
@@ -269,14 +268,14 @@ def _rows(
         perfect.append(best)
         scale.append(1.0 / factor if divisor == kernels.TOTAL_OF_INTENTS else 1.0)
     table = np.array(rows, np.int64)
-    for row in table:  # one greedy ideal serves all cutoffs, so it is as deep as the greatest cutoff
+    for row in table:  # one greedy ideal, as deep as the greatest cutoff, serves all cutoffs
         alike = (table[:, : kernels.INTENT_TERM + 1] == row[: kernels.INTENT_TERM + 1]).all(axis=1)
         alike &= table[:, kernels.WEIGHED] == row[kernels.WEIGHED]
         row[kernels.DEPTH] = table[alike, kernels.INTENT_CUTOFF].max()
     table_of_discounts = np.zeros((len(discounts), ranks))
     for place, discount in enumerate(discounts):
         width = ranks
-        # a user's function is called only for the ranks of its own measures
+        # a user's function is called only for ranks that its measures need
         if isinstance(discount, Function):
             with_it = [measure for measure in measures if measure.params.get("discount") == discount]
             width = max(ranks_discounted(measure, longest) for measure in with_it)

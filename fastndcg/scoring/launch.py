@@ -1,12 +1,11 @@
-"""Runs the kernels: serial or parallel, over chunks with about the same number of documents, safe inside any
-host.
+"""Run the kernels, serial or parallel, over chunks with about equally many documents, safe inside any host.
 
-Threads of Numba could end a host's process: those of its layer "workqueue" if the host has other threads,
-those of "omp" in a child that was forked after the layer was loaded. There, and where no layer can be loaded
-or Numba's version is untested, Python threads run the serial driver, which gives the same bits.
+Numba's threads could end the host's process: those of its "workqueue" layer if the host has other threads,
+those of "omp" in a child that was forked after the layer was loaded. In these cases, and if no layer can be
+loaded or Numba's version is untested, Python threads run the serial driver, which gives the same bits.
 
-Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. A
-process that forks waits until no compilation runs (`kernels.compile.private_numba`).
+Only one call at a time uses threads; concurrent calls run the serial driver in their own thread. A process
+that forks waits until no compilation runs (`kernels.compile.private_numba`).
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from fastndcg.scoring.plan import Coding
 
 _LEAST_FOR_THREADS = 100_000  # with fewer documents, starting threads costs more than it saves
-_DOCUMENTS_OF_REPORT = 1 << 25  # documents between two reports of progress, where no array has to be cast
+_DOCUMENTS_OF_REPORT = 1 << 25  # documents between two reports of progress if no array has to be cast
 
-_RUNS_OF_THREAD = 8  # runs of chunks for each Python thread, so that threads finish at about the same time
+_RUNS_OF_THREAD = 8  # runs of chunks per Python thread, so that threads finish at about the same time
 # documents that a chunk should have where threads want more chunks. Each costs 2 microseconds and has to fill
 # batches of 16 queries: 100,000 documents in 120 chunks, for 16 threads, took twice the instructions of one
 _LEAST = 1 << 13
@@ -51,7 +50,7 @@ _one_at_a_time = threading.Lock()
 
 
 class Sizes(NamedTuple):
-    """Numbers of documents that a kernel gets, and that are cast, at a time."""
+    """How many documents a kernel gets, and are cast, at a time."""
 
     # documents of a chunk. Each chunk allocates working memory: with small chunks this took a twelfth of the
     # time. All queries of a chunk with a long list are scored one by one: with large chunks and few long
@@ -106,11 +105,11 @@ def _size(tables: Plan, coding: Coding, rankings: Rankings, first: int, last: in
 
 
 def threads_of(threads: int | None) -> int:
-    """The number of threads for scoring: by default all threads of Numba."""
+    """Return the number of threads for scoring: by default all that Numba has."""
     threads, limit = check_threads(threads), dispatch.cores()
     if threads is not None:
         return min(threads, limit)
-    # the host may have set a number in Numba
+    # the host may have set Numba's number of threads
     numba = sys.modules.get("numba")
     return limit if numba is None or _layer() is None else int(numba.get_num_threads())
 
@@ -119,7 +118,7 @@ def threads_of(threads: int | None) -> int:
 
 
 def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Iterator[tuple[int, int]]:
-    """Runs of queries that are cast and scored together; longer runs where no array has to be cast."""
+    """Return runs of queries that are cast and scored together; longer ones if nothing has to be cast."""
     dtype = np.uint8 if coding.levels else np.float64
     pool = rankings.relevance if rankings.judged is None else rankings.judged.relevance
     grades_fit = rankings.relevance.dtype == dtype == pool.dtype
@@ -136,13 +135,13 @@ def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Ite
 
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Sizes) -> npt.NDArray[np.int64]:
-    """The first query of each chunk, and the end of the last; chunks have about equally many documents."""
+    """Return the first query of each chunk, and the end of the last; all are about equally long."""
     offsets, size = rankings.offsets, sizes.chunk if rankings._longest <= HELD else sizes.chunk_of_long
     base = int(offsets[first])
     documents = int(offsets[last]) - base
     of_threads = min(_RUNS_OF_THREAD * (threads - 1), threads * -(-documents // (_LEAST * threads)))
     n_chunks = min(last - first, max(documents // size, of_threads))
-    # bounds are integers, so that the search does not convert the offsets; a chunk may be without queries
+    # integer bounds, so that the search does not convert the offsets; a chunk may be empty
     bounds = [base + documents * chunk // n_chunks for chunk in range(1, n_chunks)]
     cuts = offsets[first:last].searchsorted(bounds) + first if bounds else ()
     return np.array([first, *cuts, last])
@@ -157,7 +156,7 @@ def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Doc
     is_judged = None if rankings.is_judged is None else rankings.is_judged[base:end]
     relevance = rankings.relevance[base:end]
     if is_judged is not None and relevance.dtype.kind == "f":
-        # the grade stored for an unjudged document may not fit a level
+        # the stored grade of an unjudged document may not fit a level
         relevance = np.where(is_judged, relevance.astype(np.float64, copy=False), coding.lowest)
     relevance = _cast_grades(relevance, coding)
     pool_offsets, pool_relevance, pool_base = _NO_OFFSETS, relevance[:0], 0
@@ -251,7 +250,7 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     try:
         if threads != before:  # setting it takes 20 microseconds
             numba.set_num_threads(threads)
-        # if a thread failed, all chunks run again in this thread, which raises the error or has enough memory
+        # if a thread failed, this thread runs all chunks again, and raises the error or has enough memory
         if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
             serial(*arguments)
     finally:
@@ -271,13 +270,13 @@ def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int
 
 
 def _layer() -> str | None:
-    """Numba's threading layer, which is loaded now if necessary; None where none can be loaded."""
+    """Return Numba's threading layer, which is loaded if necessary; None if none can be loaded."""
     import numba
 
     try:
         numba.get_num_threads()
         return str(numba.threading_layer())
-    except (ValueError, ImportError):  # THREADING_LAYER names a layer that Numba does not have
+    except (ValueError, ImportError):  # THREADING_LAYER names an unknown layer
         return None
 
 
@@ -297,17 +296,17 @@ def _layer_is_loaded() -> bool:
         KeyError,
         AttributeError,
         ValueError,
-    ):  # Numba is not imported, or half imported, or has no layer yet
+    ):  # Numba is not, or only partly, imported, or has no layer yet
         return False
 
 
-# whether a parent process may have loaded the layer, as it may if it was loaded before this module
+# whether a parent process may have loaded the layer, as if it was loaded before this module
 _inherited = _layer_is_loaded()
 
 
 def _after_fork_in_child() -> None:
     global _one_at_a_time, _inherited
-    # the inherited lock may be locked by a thread that the child does not have
+    # the inherited lock may be held by a thread that the child does not have
     _one_at_a_time = threading.Lock()
     _inherited = _inherited or _layer_is_loaded()
 

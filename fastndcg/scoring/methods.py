@@ -1,4 +1,4 @@
-"""From measures and rankings to values, by the method that the declaration of each measure names."""
+"""From measures and rankings to values, by the method that each measure's declaration names."""
 
 from __future__ import annotations
 
@@ -46,14 +46,13 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     return out
 
 
-_TOGETHER = 16  # cutoffs of a column that are evaluated together
+_TOGETHER = 16  # how many cutoffs of a column are evaluated together
 
 
 def _values_at_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures, some of which have a cutoff for each query.
+    """Compute measures, some of which have a cutoff for each query.
 
-    They are computed at every cutoff that occurs, for all queries; then each query takes the value at its own
-    cutoff.
+    All queries are scored at every cutoff that occurs, and each takes the value at its own cutoff.
     """
     out = np.empty((len(measures), rankings.n_queries))
     with hold_functions(measures):
@@ -75,7 +74,7 @@ def _values_at_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, th
 
 
 def cutoffs_of_queries(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
-    """Each query's cutoff, from a kept column. Raises `ColumnError` if missing, `InputError` if invalid."""
+    """Return each query's cutoff from a kept column. Raises `ColumnError` or `InputError`."""
     kept = rankings.queries.column_names
     if column not in kept:
         raise ColumnError(
@@ -115,7 +114,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
 def defined_values(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
 ) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """What `score` finds, as arrays: values, and a mask of those that are `empty`."""
+    """Return the result of `score` as arrays: values, and a mask of those that are `empty`."""
     found = values(measures, rankings, threads)
     return found, replace_undefined(measures, found, rankings)
 
@@ -155,5 +154,5 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
 
 
 _METHODS: dict[str, Callable[..., Float64]] = {"kernels": launch.score, "pooled": _with_pooled}
-# modules that are imported on first use; the other ways are those of `weighted_sums`
+# modules that are imported on first use; the other methods are in `weighted_sums`
 _MODULES = {"built ideals": "ideals", "intents": "intents"}

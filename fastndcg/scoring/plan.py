@@ -1,7 +1,6 @@
-"""Turns measures into tables: a gain for each grade, a discount for each rank, a row for each measure.
+"""Turn measures into tables: a gain for each grade, a discount for each rank, a row for each measure.
 
-This is the first step that sees both the measures and the data, so grades for which a measure has no gain are
-refused here.
+This is the first step that sees both measures and data, so it refuses grades for which a measure has no gain.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
 
-_LEVELS = 255  # codes of one byte; the last code is for unjudged documents
+_LEVELS = 255  # codes of one byte; the last is for unjudged documents
 
 
 class Coding(NamedTuple):
-    """How grades are coded: as levels from the grade `lowest` on where `levels`, and otherwise not at all."""
+    """How grades are coded: as levels that start at the grade `lowest`, or, without `levels`, not at all."""
 
     levels: bool
     lowest: int
@@ -61,7 +60,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     Raises `MeasureError` where a measure lacks a discount for some ranks, and `InputError` where it has no
     gain for a grade that occurs.
     """
-    # results of functions are not cached, because a function may return another value in a later call
+    # not cached with functions, which may return other values in a later call
     asks = any(isinstance(value, Function) for measure in measures for value in measure.params.values())
     needs = (_needs.__wrapped__ if asks else _needs)(measures)
     grades, coding = rankings._grades, Coding(False, 0, 0)
@@ -88,11 +87,11 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
 
 
 class _Needs(NamedTuple):
-    """What measures need to know of the grades."""
+    """What measures need to know about the grades."""
 
-    every_grade: bool  # that occurs, not only the least and the greatest
+    every_grade: bool  # every grade that occurs
     every_real_grade: bool
-    assumed: bool  # unjudged documents have a grade, so that they are in ideals too
+    assumed: bool  # unjudged documents have a grade, so ideals include them
 
 
 @lru_cache(maxsize=128)
@@ -107,7 +106,7 @@ def _needs(measures: tuple[Measure, ...]) -> _Needs:
 
 class _Checked(NamedTuple):
     longest: int  # documents of the longest list or ideal
-    widths: tuple[tuple[Function, int], ...]  # discounts, and for how many ranks each is needed
+    widths: tuple[tuple[Function, int], ...]  # discounts, and how many ranks each needs
 
 
 @lru_cache(maxsize=128)
@@ -140,7 +139,7 @@ def _check(
 
 
 def _ranks_assumed(rankings: Rankings) -> int:
-    """The number of documents of the longest list or ideal, where unjudged documents are in ideals too."""
+    """Return the length of the longest list or ideal, for ideals that include unjudged documents."""
     if rankings.judged is None or rankings.is_judged is None:
         return rankings._longest
     assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
@@ -158,7 +157,7 @@ _SOURCE = _numbers_of("judged", "scored", "returned")
 _TIES = _numbers_of("average", "input", "worst", "best")
 _UNDEFINED = _numbers_of("never", "no documents", "no ideal", "no relevant", "no pair")
 _RANK_BY_RANK = _numbers_of("gain", "first", "hits", "stop")
-TERM = _RANK_BY_RANK | _numbers_of(  # the lists of these hold the sum so far
+TERM = _RANK_BY_RANK | _numbers_of(  # their lists hold the sum so far
     *("count", "reached", "preference", "inferred", "interpolated", "mean of hits", "pairs", "graded pairs")
 )
 DIVISOR = {
@@ -181,15 +180,15 @@ DIVISOR = {
 
 def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
-    if measure.definition.divisor == "judged":  # it counts unjudged documents: the best order has the fewest
+    if measure.definition.divisor == "judged":  # counts unjudged documents: the best order has the fewest
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
     return _TIES[ties]
 
 
 def _divisor_and_weight(measure: Measure) -> tuple[int, float]:
-    """The divisor of a measure, and the number in `Plan.weights`."""
+    """Return the divisor of a measure, and the number in `Plan.weights`."""
     divisor, params = measure.definition.divisor, measure.params
-    # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
+    # kernels hold cutoffs as int64; a larger divisor is applied as the factor 1 / cutoff
     if divisor == "cutoff" and exceeds_int64(measure):
         return schema.SCALED, 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
     if measure.definition.gain == "found" and measure.rel is None:
@@ -204,7 +203,7 @@ def _divisor_and_weight(measure: Measure) -> tuple[int, float]:
 
 
 class _Keys(list[Any]):
-    """Distinct keys, and the index of each."""
+    """Return the distinct keys, and the index of each key."""
 
     def index_of(self, key: Any) -> int:
         if key not in self:
@@ -213,13 +212,13 @@ class _Keys(list[Any]):
 
 
 class _List(NamedTuple):
-    """A row of `Plan.lists`, and one of `Plan.term_parameters`."""
+    """Return a row of `Plan.lists`, and one of `Plan.term_parameters`."""
 
     table: int
     ties: int
     condensed: int
     term: int
-    relevant: int  # totals that the terms need, or -1
+    relevant: int  # totals that terms need, or -1
     nonrelevant: int
     parameter: float
     cut_at: float
@@ -227,7 +226,7 @@ class _List(NamedTuple):
 
 
 class _Ideal(NamedTuple):
-    """A row of `Plan.ideals`, but for its last column."""
+    """Return a row of `Plan.ideals` without its last column."""
 
     table: int
     source: int
@@ -237,7 +236,7 @@ class _Ideal(NamedTuple):
 
 
 class _Entries(NamedTuple):
-    """The tables that rows of a plan refer to by number; equal tables are shared."""
+    """Tables to which rows of a plan refer by number; equal tables are shared."""
 
     functions: _Keys
     lists: _Keys
@@ -246,7 +245,7 @@ class _Entries(NamedTuple):
     totals: _Keys
 
     def row_of(self, out: int, measure: Measure) -> tuple[int, ...]:
-        """The row of a plan for a measure whose values go to row `out` of the result."""
+        """Return the row of a plan for a measure whose values go to row `out` of the result."""
         definition, params, term = measure.definition, measure.params, measure.definition.term
         function = gain_function_of(measure)
         total = nonrelevant = ranking = ideal = -1
@@ -281,7 +280,7 @@ class _Entries(NamedTuple):
         discount = self.discounts.index_of(discount_of(measure)) if term in _RANK_BY_RANK else -1
         ranked = ranking if definition.ranking == "system" else -1
         undefined = _UNDEFINED[definition.undefined]
-        if (params.get("max_fp") or 0.0) >= 1.0:  # relevant documents alone have a value too
+        if (params.get("max_fp") or 0.0) >= 1.0:  # queries with relevant documents only have a value too
             undefined = schema.NO_RELEVANT
         return ranked, discount, ideal, cutoff, undefined, out, _divisor_and_weight(measure)[0], total
 
@@ -294,14 +293,14 @@ def _tables(
     longest: int,
     widths: tuple[tuple[Function, int], ...],
 ) -> Plan:
-    """Tables for lists of up to `longest` documents; functions are called only for ranks that are needed."""
+    """Build tables for lists of up to `longest` documents; functions are called only for ranks in use."""
     functions, lists, ideals, discounts, totals = entries = _Entries(*(_Keys() for _ in range(5)))
     weighted = sorted(
         (entries.row_of(out, measure), _divisor_and_weight(measure)[1])
         for out, measure in enumerate(measures)
     )
     rows = [row for row, _ in weighted]
-    # ranks that a row needs, of rankings and of ideals
+    # ranks that a row needs, in rankings and in ideals
     depth = min(max(schema.UNCUT if row[3] == schema.AT_RELEVANT else row[3] for row in rows), longest)
     if any(row.term == schema.FIRST and row.parameter == schema.OF_BEST for row in lists):
         depth = longest
@@ -335,7 +334,7 @@ def _tables(
     first_needed, gaining = 0, (gains != 0).any(axis=0)
     if coding.levels and all(row.ties != schema.INPUT for row in lists):
         first_needed = int(np.argmax(gaining)) if gaining.any() else len(gaining)
-        # where a list drops unjudged documents, they need a rank
+        # a list that drops unjudged documents has to rank them too
         first_needed = min(first_needed, len(gaining) - 2) if condensing else first_needed
     term_parameters = [row[6:] for row in lists] if any(row.term > schema.COUNT for row in lists) else None
     return Plan(

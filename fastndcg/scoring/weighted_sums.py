@@ -1,4 +1,4 @@
-"""Measures that are plain sums over other grades of the same documents, which the same kernels add up.
+"""Measures that are plain sums over other grades of the same documents, computed by the same kernels.
 
     propensities     gains of clicks, divided by the probability that they could be observed
     above a score    documents with lower scores keep their ranks and are not found
@@ -25,8 +25,8 @@ from fastndcg.scoring import gain_values, ideals, launch
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
 
-_MOST_GAIN = 2.0**53  # beyond it float64 does not have all whole numbers
-_LEAST = 5e-324  # the least number above 0
+_MOST_GAIN = 2.0**53  # float64 holds all whole numbers up to here
+_LEAST = 5e-324  # the smallest number above 0
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
@@ -58,7 +58,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 
 
 def plain_measure(measure: Measure) -> Measure:
-    """The measure whose value for `weighted_rankings` is that of the measure times its divisor."""
+    """Return the measure whose value for `weighted_rankings` is this measure's value times its divisor."""
     if measure.definition.method == "blocks":
         return CG(ties="input", empty="nan")
     if measure.definition.method == "above a score":
@@ -70,7 +70,7 @@ def plain_measure(measure: Measure) -> Measure:
 def divisor_of(
     measure: Measure, rankings: Rankings, weighted: Rankings, threads: int | None = None
 ) -> Float64 | None:
-    """What the value of `plain_measure` is divided by, (n_queries,), or None."""
+    """Return the divisor of the value of `plain_measure`, (n_queries,), or None."""
     divisor: Measure
     if measure.definition.method == "blocks":
         divisor, weighted = NumRel(rel=measure.rel, unjudged=measure.unjudged), rankings
@@ -83,7 +83,7 @@ def divisor_of(
 
 
 def weighted_rankings(measure: Measure, rankings: Rankings) -> Rankings:
-    """The same rankings with grades that `plain_measure` adds up."""
+    """Return the rankings with grades for `plain_measure` to add up."""
     judged = None
     if measure.definition.method == "blocks":
         return Rankings._from_offsets(rankings.offsets, _precisions(measure, rankings), rankings.scores)
@@ -95,7 +95,7 @@ def weighted_rankings(measure: Measure, rankings: Rankings) -> Rankings:
         # NumPy compares whole numbers exactly
         least = math.floor(least) if scores.dtype.kind in "iu" else least
         gains = np.where(scores > least, gain_values.gains_of_documents(measure, rankings), 0.0)
-        # all that is relevant stays in the pool, so that recall is divided by the same number
+        # relevant documents stay in the pool, so that the divisor of recall stays the same
         offsets, grades = ideals.judged_documents(rankings, measure)
         judged = offsets, gain_values.gains_of_grades(measure, grades)
     is_judged = rankings.is_judged if measure.judged_only else None
@@ -103,7 +103,7 @@ def weighted_rankings(measure: Measure, rankings: Rankings) -> Rankings:
         rankings.offsets, gains, rankings.scores, is_judged=is_judged, judged=judged
     )
     if measure.definition.method == "propensities" and (pool := rankings.judged) is not None:
-        # which queries have judged documents: the grades of the pool are not used
+        # tells which queries have judged documents; the grades of the pool are not used
         return weighted._with(judged=pool._replace(relevance=np.zeros(len(pool.relevance))))
     return weighted
 
@@ -129,7 +129,7 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
 
 
 def _precisions(measure: Measure, rankings: Rankings) -> Float64:
-    """The gain of each document times the precision at the end of its tied group."""
+    """Return each document's gain times the precision at the end of its tied group."""
     gain_values.check_complete(measure)
     gains = gain_values.gains_of_documents(measure, rankings)
     n = rankings.n_docs
