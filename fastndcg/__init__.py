@@ -7,7 +7,7 @@
 Where everything is, layer by layer; a layer imports only layers above it in this list, and its `__init__`
 lists its modules:
 
-    errors      every error and warning, and how a place in the data is put into words
+    errors      every error and warning, and helpers for their messages
     typing      types of parameters and options, for annotations
     common      arrays, Arrow types, tables that print, progress, files, threads, lazy imports
     kernels     every function that may be compiled: rank each query once, fold it into all measures
@@ -15,9 +15,9 @@ lists its modules:
     measures    a measure as a value: definitions, parameters, notation; what other tools call it, as data
     statistics  sums, intervals, tests of significance, resampling: arrays in, numbers out
     charts      pictures: rows in, a chart out
-    tables      what a user hands in, in memory, as checked columns: roles, types, grouping
-    rankings    what is evaluated: `Rankings` and its constructors
-    scores      what comes out: `Scores`, values by query, means, summaries, slices, storage, signatures
+    tables      in-memory data of the caller as checked columns: roles, types, grouping
+    rankings    the input: `Rankings` and its constructors
+    scores      results: `Scores`, values by query, means, summaries, slices, storage, signatures
     scoring     from measures and rankings to values: plan, launch
     sources     files and streams: Parquet, CSV, JSON Lines, Feather, TREC, LETOR, Arrow batches
     convention  the value of another tool, and what makes two tools differ
@@ -29,8 +29,8 @@ lists its modules:
     adapters    Spark, Dask, Ray, boosters, evaluation libraries; nothing imports them
     cli         the command line; nothing imports it
 
-Importing this package imports nothing else: each name imports its module when it is first used. Numba is
-imported, and kernels are compiled or loaded, once a process has work for them.
+Importing this package imports nothing else: each name imports its module on first use. Numba is imported,
+and kernels are compiled or loaded, once a process has enough work for them.
 """
 
 from typing import TYPE_CHECKING

@@ -21,7 +21,7 @@ _REPORT = (
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
-    # while extension modules are imported, an exception may be lost, and there is nothing to clean up yet
+    # while extension modules are imported, exceptions may be lost; there is nothing to clean up yet
     interrupt = signal.getsignal(signal.SIGINT)
     if interrupt is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
@@ -50,7 +50,7 @@ def _failed(error: BaseException) -> int:
     """Print the error in one line, unless it was printed already, and return the exit code."""
     if isinstance(error, SystemExit):
         if error.code == 1 and error.__context__ is not None:
-            error = error.__context__  # for which typer ended the process
+            error = error.__context__  # the error for which typer ended the process
         elif error.code != 1 and not isinstance(error.code, str):
             return int(error.code or 0)
     if os.environ.get("FASTNDCG_TRACEBACK", "0") not in ("", "0"):
@@ -67,7 +67,7 @@ def _failed(error: BaseException) -> int:
         message = "Not enough memory for this input. Score it in parts, or on a machine with more memory."
     elif isinstance(error, ModuleNotFoundError) and error.name == "typer":
         message = "The command line needs typer, which is not installed: pip install 'fastndcg[cli]'"
-    elif isinstance(error, OSError) and error.filename is None:  # only that of a file has a name
+    elif isinstance(error, OSError) and error.filename is None:  # only errors of files have a name
         message = f"stdout cannot be written: {error.strerror}."
     elif isinstance(error, FastndcgError | OSError | SystemExit):
         message = str(error)
@@ -88,7 +88,7 @@ def _propose_compiling() -> None:
 
 
 def _tell(line: str) -> None:
-    with suppress(OSError, ValueError):  # where stderr cannot be written, the exit code is the same
+    with suppress(OSError, ValueError):  # if stderr cannot be written, the exit code stays
         sys.stderr.write(line + "\n")
 
 

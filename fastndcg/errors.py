@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
 
 class Message:
-    """The message of an error or warning, with control characters of data escaped."""
+    """Return the message of an error or warning, with control characters of data escaped."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__("\n".join(map(visible, str(message).split("\n"))))  # type: ignore[call-arg]
@@ -83,7 +83,7 @@ def about(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except ConventionError:  # of a measure, whatever the data
+    except ConventionError:  # faults of a measure, whatever the data
         raise
     except FastndcgError as error:
         raise error if name in str(error) else type(error)(f"{name}: {error}") from None
@@ -115,12 +115,12 @@ def warn(message: str) -> None:
     level, depth, frame = 1, 1, inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == "fastndcg":
-            level = depth + 1  # there may be frames of others, such as Numba, between ours
+            level = depth + 1  # frames of others, such as Numba, may lie between ours
         depth, frame = depth + 1, frame.f_back
     warnings.warn(FastndcgWarning(message), stacklevel=level)
 
 
-# names of arguments and options that people write, each with those that mean the same here
+# names of arguments and options that people write, each with the names used here
 SYNONYMS: dict[str, tuple[str, ...]] = {
     word: tuple(names.split())
     for words, names in {
@@ -172,7 +172,7 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
 
 
 def unknown_argument(function: str, name: str, known: Sequence[str]) -> InputTypeError:
-    """The error for an argument that a function does not have."""
+    """Return the error for an argument that a function does not have."""
     return InputTypeError(
         f"{function} has no argument {name}=; it takes {', '.join(known)}.{suggest(name, known)}"
     )
@@ -204,7 +204,7 @@ def known_arguments(function: Function) -> Function:
 
 
 def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
-    """Raise `InputError` for an argument that is not one of these values; `InputTypeError` for no bool."""
+    """Raise `InputError` for an argument that is none of these values; `InputTypeError` if they are bools."""
     if any(value is each or (isinstance(value, str) and value == each) for each in wanted):
         return
     words = [f'"{each}"' if isinstance(each, str) else repr(each) for each in wanted]

@@ -1,6 +1,6 @@
 """Plots of measures, scores and comparisons, as Altair charts to restyle or save. Needs the extra `plot`.
 
-Each function returns a chart, and raises `ExtraError` where Altair is not installed. `chart.save("x.png")`
+Each function returns a chart, and raises `ExtraError` if Altair is not installed. `chart.save("x.png")`
 also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it loads Altair's library. The
 colours suit colour-blind readers and light and dark backgrounds. Many values are binned.
 """

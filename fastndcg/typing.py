@@ -26,7 +26,7 @@ class Parameters(TypedDict, total=False):
     clip: float
     cutoff: int | str
     decay: float
-    dcg: Literal["log2", "exp-log2"]  # ir_measures' word for gain
+    dcg: Literal["log2", "exp-log2"]  # ir_measures' name for gain
     denominator: (
         Literal["n_relevant", "cutoff", "returned", "hits", "k", "none", "perfect", "min(n_relevant, k)"]
         | None
@@ -84,7 +84,7 @@ class LazyTable(Protocol):
 
 
 Table = ArrowStream | ArrowArray | LazyTable | Mapping[str, Any] | npt.NDArray[Any]
-Judgments = Table | Mapping[Any, Any] | Iterable[Any] | str | os.PathLike[str]  # or a run
+Judgments = Table | Mapping[Any, Any] | Iterable[Any] | str | os.PathLike[str]  # also a run
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
 

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead: into the cache of this user, or into a folder to ship with an image."""
+"""Compile kernels ahead of time, into the user's cache or into a folder to ship with an image."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def compile_kernels(
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
 
     def compile_in_child(arguments: list[str]) -> None:
-        # two threads, so that drivers for several are compiled on a machine with one processor too
+        # two threads, so that parallel drivers are compiled on a machine with one processor too
         always = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "NUMBA_NUM_THREADS": "2"}
         package = Path(__file__).absolute().parent.parent.parent
         command, output = ["-m", "fastndcg.api.compilation", *arguments], {"stderr": PIPE, "text": True}
@@ -133,7 +133,7 @@ def compile_kernels(
     with Task("Compiling kernels"):
         for _ in in_threads(compile_in_child, parts, processors()):
             pass
-    if folder is not None:  # it is made to be copied, and read by other users
+    if folder is not None:  # the folder will be copied, and read by other users
         for path in (kept.parent.parent, *kept.parent.parent.rglob("*")):
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
     files = list(kept.rglob("*.nbc"))
@@ -141,7 +141,7 @@ def compile_kernels(
     return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, chosen)
 
 
-# ---- in a child: each driver is called with arguments of the types that users' calls have ----
+# ---- in a child process: each driver is called with arguments of the types of users' calls ----
 
 
 def _compile_scoring(kind: str, grades: str, *measures: str) -> None:
@@ -149,7 +149,7 @@ def _compile_scoring(kind: str, grades: str, *measures: str) -> None:
     relevance = np.arange(90) % 4 + (0 if grades == "whole" else 0.5)
     scores, intents = (np.arange(90) % 7).astype(kind), np.arange(180).reshape(90, 2) % 2
     rankings = Rankings.from_groups([30] * 3, relevance, scores, intents=intents)
-    for measure in measures:  # each alone: a call compiles no more than it needs
+    for measure in measures:  # separate calls, since a call compiles only what it needs
         for threads in (1, 2):
             evaluate(rankings, measure, threads=threads)
 
@@ -162,7 +162,7 @@ def _compile_other() -> None:
     texts = pa.array(numbers.astype(str))
     for ids in (numbers, texts.dictionary_encode()):
         Rankings.from_query_ids(ids, numbers, scores, doc_ids=np.arange(90))
-    for grades in ("int8", "int16", "int32", "int64"):  # columns are placed by their width
+    for grades in ("int8", "int16", "int32", "int64"):  # drivers that place columns differ by width
         for kind in _USUAL:
             Rankings.from_query_ids(numbers, numbers.astype(grades), scores.astype(kind))
     pair = {"query_id": texts, "doc_id": np.arange(90)}

@@ -51,7 +51,7 @@ def ndcg_score(
     Raises
     ------
     InputError (a ValueError), InputTypeError (a TypeError)
-        A single label, negative grades, shapes that differ, NaN or infinity; what is not numbers.
+        A single label, negative grades, shapes that differ, NaN or infinity; data that are not numbers.
 
     See Also
     --------
@@ -97,7 +97,7 @@ def dcg_score(
     Raises
     ------
     InputError (a ValueError), InputTypeError (a TypeError)
-        Shapes that differ, NaN or infinity; what is not numbers.
+        Shapes that differ, NaN or infinity; data that are not numbers.
 
     See Also
     --------
@@ -138,7 +138,7 @@ def _mean_of_rows(
         )
     warn_if_swapped(Names("y_true", "y_score"), true, score)
     if true.dtype.itemsize > 8:
-        true = true.astype(np.float64)  # as scikit-learn adds them
+        true = true.astype(np.float64)  # added in scikit-learn's order
     if ignore_ties and true.shape == score.shape:
         ranking = np.argsort(score)[:, ::-1]  # NumPy's unstable sort, as in scikit-learn
         true = np.take_along_axis(true, ranking, 1)
@@ -171,7 +171,7 @@ _LISTS = (
 def _checked(
     y_true: npt.ArrayLike, y_score: npt.ArrayLike, sample_weight: npt.ArrayLike | None, *, is_ndcg: bool
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
-    """Grades, scores and weights as arrays, validated as in scikit-learn and in the same order."""
+    """Return grades, scores and weights as arrays, validated as in scikit-learn, in the same order."""
     true, score, weight = _array("y_true", y_true), _array("y_score", y_score), None
     for name, array in {"y_true": true, "y_score": score}.items():
         if array.dtype.kind not in "buif":
@@ -220,7 +220,7 @@ def _checked(
 
 
 def _array(name: str, values: Any) -> npt.NDArray[Any]:
-    """An array of numbers. Objects are taken as scikit-learn takes them: grades from a list are not."""
+    """Return an array of numbers. Objects are accepted as in scikit-learn: not grades from a list."""
     if isinstance(values, np.matrix):
         raise InputTypeError(f"{name} is a numpy.matrix; give an array, as np.asarray({name})")
     values = unmask(name, values)

@@ -130,9 +130,9 @@ def evaluate(
         of names has several runs: dicts of dicts or of lists, tables or paths.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
-        Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
-        numbers gives each query its own cutoff, for example where pages have different numbers of places:
-        `cutoff="slots"` turns nDCG into `nDCG@slots`.
+        Cutoff of measures that are given without one. The name of a kept column of whole numbers gives each
+        query its own cutoff, for example where pages have different numbers of places: `cutoff="slots"`
+        turns nDCG into `nDCG@slots`.
     convention : name or Convention, optional
         Compute exactly as this tool does, one of `fastndcg.conventions`, which must have the measures: the
         parameters that a measure leaves at their defaults, the order of tied documents, rounding, which
@@ -140,9 +140,9 @@ def evaluate(
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
     sink : object with write(table) and restart(), optional
-        It is given results as they are computed, so that they can be stored while a stream is still being
-        read: Arrow tables as `Scores.to_arrow` makes them, with the queries in order. `restart` says that all
-        results come again, because a stream turned out to be scattered or to have other types.
+        Receives results as they are computed, so that they can be stored while a stream is read: Arrow tables
+        like those of `Scores.to_arrow`, with the queries in order. `restart` says that all results come
+        again, because a stream turned out to be scattered or to have other types.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
     relevant_ids, retrieved_ids, nan, rank, ascending, unjudged, grades, types, duplicates
     columns, sep, decimal
@@ -268,7 +268,7 @@ def evaluate(
 
 
 def _warn_of_order(measures: Sequence[Measure], convention: object, joined: Rankings) -> None:
-    """Warn of a measure that keeps tied documents in row order, which the join has changed."""
+    """Warn about measures that rank tied documents in row order, which the join has changed."""
     by_row = [each for each in measures if each.params.get("ties") == "input"]
     if by_row and convention is None and joined._rows_of_run is not None:
         warn(

@@ -33,7 +33,7 @@ OR_UNJUDGED = f', or pass unjudged="null" where nobody judged those documents{JO
 
 
 def codes_from(offsets: Int64) -> Int64:
-    """The group of each row, the inverse of `offsets_from` over the lengths of groups.
+    """Return the group of each row: the inverse of `offsets_from` over the lengths of groups.
 
     >>> codes_from(np.array([0, 2, 2, 3]))
     array([0, 0, 2])
@@ -42,7 +42,7 @@ def codes_from(offsets: Int64) -> Int64:
 
 
 def offsets_from(lengths: npt.ArrayLike) -> Int64:
-    """Offsets of lists of these lengths, one after another.
+    """Return the offsets of lists of these lengths.
 
     >>> offsets_from([2, 0, 1])
     array([0, 2, 2, 3])
@@ -51,7 +51,7 @@ def offsets_from(lengths: npt.ArrayLike) -> Int64:
 
 
 def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
-    """start, start + 1, ... of each run, one after another.
+    """Return start, start + 1, ... of each run, concatenated.
 
     >>> runs_of(np.array([5, 0]), np.array([2, 3]))
     array([5, 6, 0, 1, 2])
@@ -61,7 +61,7 @@ def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
 
 
 def parts_of(offsets: Int64, most: int) -> Iterator[slice]:
-    """Runs of lists with at most `most` entries together, or of one list.
+    """Yield runs of lists with at most `most` entries together, or of one longer list.
 
     >>> list(parts_of(offsets_from([2, 1, 5, 1]), 3))
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
@@ -74,17 +74,17 @@ def parts_of(offsets: Int64, most: int) -> Iterator[slice]:
 
 
 def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
-    """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors,
-    which come to the processor.
+    """Return values unchanged, except masked arrays of NumPy, whose data is returned, and tensors, which are
+    moved to the processor.
 
-    With unjudged="null", what is masked, null or None makes all of them floats, and is NaN. Otherwise raises
+    With unjudged="null", masked, null and None values become NaN, and all values floats. Otherwise raises
     `InputError` for a masked value.
 
     >>> unmask("relevance", [3, None], "null"), unmask("relevance", np.ma.masked_equal([3, 0], 0), "null")
     (array([ 3., nan]), array([ 3., nan]))
     """
     check_choice("unjudged", unjudged, ("refuse", "null"))
-    # it takes 15 ms to import, and without it there are none
+    # importing it takes 15 ms, and no masked array exists before
     kind = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     is_masked = kind is not None and isinstance(values, kind)
     if unjudged == "null":
@@ -103,7 +103,7 @@ def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
 
 
 def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
-    """Values unchanged if none is missing, otherwise as floats with NaN."""
+    """Return values unchanged if none is missing, otherwise as floats with NaN."""
     if is_arrow(values):
         if not values.null_count:
             return values
@@ -117,7 +117,7 @@ def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
         array = np.asarray(_on_processor(values))
         if array.dtype.kind != "O":
             return array
-        try:  # pandas has an NA that is no float
+        try:  # pandas' NA is not a float
             floats = (
                 values.to_numpy(np.float64, na_value=np.nan)
                 if hasattr(values, "to_numpy")
@@ -136,10 +136,10 @@ def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
 
 def _on_processor(values: Any) -> Any:
     """Convert a tensor of PyTorch, CuPy or JAX to NumPy, without a copy if possible; others stay."""
-    # of Arrow's, nulls are no numbers
+    # Arrow's nulls are not numbers
     if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray) or is_arrow(values):
         return values
-    if hasattr(values, "detach"):  # of PyTorch: it may want a gradient, or have no dtype of NumPy
+    if hasattr(values, "detach"):  # PyTorch's may require a gradient, or have a dtype that NumPy lacks
         values = values.detach().cpu()
         return np.asarray(values.float() if str(values.dtype) == "torch.bfloat16" else values)
     array = values.get() if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get") else values
@@ -172,7 +172,7 @@ def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
 
 
 def split_unjudged(grades: Array, is_judged: Flags | None = None) -> tuple[Array, Flags | None]:
-    """Grades with 0 for NaN, and which documents were judged: those that `is_judged` has, and that are not
+    """Return grades with 0 for NaN, and which documents were judged: those marked by `is_judged` that are not
     NaN.
 
     >>> split_unjudged(np.array([1.0, np.nan]))
@@ -185,14 +185,14 @@ def split_unjudged(grades: Array, is_judged: Flags | None = None) -> tuple[Array
 
 
 def combine_flags(one: Flags | None, other: Flags | None) -> Flags | None:
-    """Documents judged according to both masks; None means all."""
+    """Return which documents are judged according to both masks; None means all."""
     if one is None or other is None:
         return one if other is None else other
     return one & other
 
 
 def negate(numbers: Array) -> Array:
-    """Numbers in descending order, equal ones equal.
+    """Return keys that ascend as numbers descend; equal numbers have equal keys.
 
     >>> negate(np.array([1, 200], np.uint8)), negate(np.array([-(2**63)])), negate(np.array([0.5]))
     (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
@@ -200,13 +200,13 @@ def negate(numbers: Array) -> Array:
     if numbers.dtype.kind == "f":
         return -numbers
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
+    if low == -(2**63) or high >= 2**63:  # -1 - number, which fits for every integer
         return ~numbers
     return -numbers.astype(np.int64)
 
 
 def falling_keys(scores: Array) -> Int64:
-    """Keys that sort scores in descending order; equal scores have equal keys.
+    """Return keys that sort scores in descending order; equal scores have equal keys.
 
     >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
     array([2, 0, 1, 3])
@@ -222,7 +222,7 @@ def falling_keys(scores: Array) -> Int64:
 
 
 def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
-    """Offsets of the chosen documents alone.
+    """Return the offsets of only the chosen documents.
 
     >>> offsets_of(np.array([True, False, True]), np.array([0, 2, 3]))
     array([0, 1, 2])
@@ -231,7 +231,7 @@ def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
 
 
 def read_only(array: Array) -> Array:
-    """Return a read-only view. Writeable arrays would need kernels of their own."""
+    """Return a read-only view. Writeable arrays would need kernels compiled for them."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -240,7 +240,7 @@ def read_only(array: Array) -> Array:
 
 
 def plain_numbers(array: Array) -> Array:
-    """Numbers for kernels: booleans as 0 and 1, half floats as float32, contiguous, native."""
+    """Return numbers for kernels: booleans as 0 and 1, half floats as float32, contiguous, native."""
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
     is_half = array.dtype.kind == "f" and array.itemsize == 2

@@ -24,12 +24,12 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds bytes, as which some files hold text."""
+    """Whether a column of this type holds bytes, which some files store text as."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def has_offsets(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds text or bytes one after the other, as views do not."""
+    """Whether a column of this type holds text or bytes contiguously, unlike views."""
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
@@ -40,12 +40,12 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def decode(column: Any) -> Any:
-    """The values of a dictionary column, or the column as it is."""
+    """Return the values of a dictionary column, or the column unchanged."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> Any:
-    """The column in a type that all of Arrow's functions know: no views, run-end encoding or extension types.
+    """Return the column in a type that all Arrow functions support: no views, run-end encoding or extensions.
 
     >>> str(plain(pa.array(["a"], pa.string_view())).type)
     'large_string'
@@ -70,17 +70,17 @@ def plain(column: pa.Array | pa.ChunkedArray) -> Any:
         kind = without_views(kind)
         column = pa.chunked_array(chunks, kind) if isinstance(column, pa.ChunkedArray) else chunks[0]
     if types.is_null(kind.value_type) or any(chunk.dictionary.null_count for chunk in chunks):
-        return decode(column)  # so that a null is a null wherever it is counted
+        return decode(column)  # so that every null counts as one
     return column
 
 
-_EXACT = {16: 1 << 11, 32: 1 << 24, 64: 1 << 53}  # whole numbers below it are all different as floats
+_EXACT = {16: 1 << 11, 32: 1 << 24, 64: 1 << 53}  # whole numbers below it are distinct as floats
 
 
 def whole_ids(ids: Any) -> Any:
-    """Float ids as integers, undoing pandas' conversion of integers with missing values; NaN is null.
+    """Return float ids as integers, undoing pandas' conversion of integers with missing values; NaN is null.
 
-    Other ids, and floats of which one has a fraction, are returned as they are.
+    Other ids, and floats that are not all whole, are returned unchanged.
 
     >>> whole_ids(pa.array([1.0, 2.0])).type, whole_ids(pa.array([1.5])).type
     (DataType(int64), DataType(double))
@@ -103,7 +103,7 @@ def whole_ids(ids: Any) -> Any:
 
 
 def without_points(ids: Any) -> Any:
-    """Ids without a trailing ".0", if all are whole numbers that pandas wrote as floats.
+    """Return ids without a trailing ".0", if all are whole numbers that pandas wrote as floats.
 
     >>> without_points(pa.array(["7.0", None, "10.0"])).to_pylist()
     ['7', None, '10']
@@ -134,9 +134,9 @@ def combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def array_of(column: pa.Array | pa.ChunkedArray, null: int | None = None) -> Array:
-    """What `to_numpy` makes of a column, with a number for nulls where one is given.
+    """Convert a column as `to_numpy` does, with a number for nulls if one is given.
 
-    Numbers are seen where they are, because pyarrow's own ways, back and forth, import pandas wherever it is
+    Numbers are viewed in place, because pyarrow's own conversions, in both directions, import pandas if it is
     installed.
 
     >>> array_of(pa.chunked_array([[3, 1], [2]])), array_of(pa.array([None, True, False])[1:])
@@ -163,7 +163,7 @@ def _bits(column: pa.Array, buffer: int) -> npt.NDArray[np.bool_]:
 
 
 def column_of(numbers: Array, kind: pa.DataType | None = None) -> pa.Array:
-    """Numbers as a column, of a type of their size; neither copied nor checked.
+    """Return numbers as a column of a type of their size, without a copy or checks.
 
     >>> column_of(np.array([3, 1])).to_pylist()
     [3, 1]
@@ -184,7 +184,7 @@ def in_runs(ends: pa.Array, values: pa.Array) -> pa.RunEndEncodedArray:
 
 
 def places_of(ids: pa.Array) -> Int64:
-    """Place of each of these distinct ids in ascending order, texts ordered by their bytes.
+    """Return the rank of each of these distinct ids in ascending order, texts by their bytes.
 
     >>> places_of(pa.array(["b", "é", "B"]))
     array([1, 2, 0])
@@ -197,7 +197,7 @@ def places_of(ids: pa.Array) -> Int64:
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:
-    """The plain type of values: not every pyarrow function supports views.
+    """Return the plain type of values: not every pyarrow function supports views.
 
     >>> without_views(pa.list_(pa.binary_view()))
     LargeListType(large_list<item: large_binary>)

@@ -1,4 +1,4 @@
-"""Results as data frames of other libraries, and as JSON."""
+"""Export results as data frames of other libraries, and as JSON."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class AsFrame:
         return self.to_arrow()
 
     def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
+        """Return `to_arrow()` as a pandas DataFrame."""
         return self._frame().to_pandas()  # type: ignore[no-any-return]
 
     def to_polars(self) -> pl.DataFrame:
-        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+        """Return `to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
         try:
             import polars as pl
         except ModuleNotFoundError:
@@ -38,7 +38,7 @@ class AsFrame:
         return pl.DataFrame(self._frame())
 
     def to_json(self) -> str:
-        """`to_arrow` as a JSON array with an object for each row. NaN and infinity are null; dates are text.
+        """Return a JSON array with an object for each row. NaN and infinity are null; dates are text.
 
         >>> from fastndcg import Rankings, evaluate
         >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a draft of `path` that replaces it at the end, or is deleted after an error.
 
-    A link stays, and the file that it leads to is replaced. A stream (`target_of`) gets the draft's content.
+    A link stays, and its target is replaced. A stream (`target_of`) gets the draft's content.
 
-    Raises `SourceError` where a file cannot be written there, before anything is computed for it.
+    Raises `SourceError` if no file can be written there, before anything is computed for it.
     """
     target, is_stream = target_of(path)
     draft = _draft(path, target, is_stream=is_stream)
     try:
         yield draft
-        if is_stream:  # from where an open file stands
+        if is_stream:  # from the position of an open file
             import shutil
 
             number = handle_of(target)
@@ -40,7 +40,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             draft.chmod(target.stat().st_mode & 0o777)
         draft.replace(target)
     except BrokenPipeError:
-        raise  # the reader of a stream has enough
+        raise  # the reader of a stream has stopped
     except OSError as error:
         _refuse(path, error, draft)
     finally:
@@ -56,14 +56,14 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 # ---- where a path leads ----
 
 _HANDLE = re.compile(r"(?:(/proc/\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
-_LINKS = 40  # links that Linux follows
+_LINKS = 40  # most links that Linux follows
 
 
 def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
-    """The file that is written for a path, which is where its links lead; and whether it is a stream.
+    """Return the file to write for a path, with links resolved, and whether it is a stream.
 
     Streams are pipes, terminals, /dev/null, and open files of this process, such as /dev/stdout. Raises
-    `SourceError` for a folder, for a device, and for all else in /dev and /proc.
+    `SourceError` for a folder, for a device, and for anything else in /dev and /proc.
     """
     place = Path(path)
     for _ in range(_LINKS):
@@ -76,7 +76,7 @@ def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     try:
         number = handle_of(place)
         if number is not None:
-            os.write(number, b"")  # refused for what is open for reading only
+            os.write(number, b"")  # fails for files that are open for reading only
         of_text = str(place) in ("/dev/null", "/dev/full", "/dev/tty") or str(place.parent) == "/dev/pts"
         if number is not None or place.is_fifo() or (of_text and place.is_char_device()):
             return place, True
@@ -93,12 +93,12 @@ def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
 
 
 def _is_of_system(place: PurePath) -> bool:
-    """Whether a path leads into /dev or /proc. On Windows those are folders like any other."""
+    """Return whether a path leads into /dev or /proc, which are ordinary folders on Windows."""
     return place.anchor == "/" and place.parts[1:2] in (("dev",), ("proc",)) and place.parts[2:3] != ("shm",)
 
 
 def handle_of(place: Path) -> int | None:
-    """The file descriptor that a resolved path names, such as /dev/stdout."""
+    """Return the file descriptor that a resolved path names, such as /dev/stdout."""
     found = _HANDLE.fullmatch(str(place))
     if found is None or found[1] not in (None, os.path.realpath("/proc/self")):
         return None
@@ -106,14 +106,14 @@ def handle_of(place: Path) -> int | None:
 
 
 def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> Path:
-    """A new, empty file beside the target; that of a stream is in the folder of temporary files."""
+    """Create an empty file beside the target, or, for a stream, in the folder of temporary files."""
     folder, mode = target.parent, 0o666
     if is_stream:
-        import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
+        import tempfile  # imported here: its random and hashlib take a fifth of the package's import time
 
         folder, mode = Path(tempfile.gettempdir()), 0o600
     elif target.exists():
-        mode = 0o600  # nobody may read a draft who may not read the file
+        mode = 0o600  # only users who may read the file may read the draft
     draft = folder / f".{target.name}.{os.urandom(4).hex()}.draft"
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
@@ -143,7 +143,7 @@ KINDS = {
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """The format to write, from the file suffix; Parquet for unknown suffixes.
+    """Return the format to write by the file suffix; Parquet for unknown suffixes.
 
     >>> kind_of("a.CSV"), kind_of("a.pq")
     ('csv', 'parquet')
@@ -152,7 +152,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 
 def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> Any:
-    """What writes tables of a schema to a file, with `write_table` and `close`."""
+    """Return a writer of tables to a file, with `write_table` and `close`."""
     import pyarrow as pa
 
     if kind == "parquet":
@@ -163,7 +163,7 @@ def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> 
 
 
 def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
-    """Cells for CSV: NaN is empty, list values are joined, text is unchanged.
+    """Return cells for CSV: NaN is empty, list values are joined, text is unchanged.
 
     If FASTNDCG_SPREADSHEET is 1, an apostrophe stands before each text that a spreadsheet would compute.
 
@@ -185,14 +185,14 @@ def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
     return ([cell_of(value) for value in row] for row in rows)
 
 
-_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")  # the wide ones too, as Excel does
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")  # the full-width ones too, as in Excel
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
-_EMPTY = "\ufdd0"  # stands for an empty text, which the writer of Python would write as nothing
-_AT_ONCE = 1 << 14  # rows that are Python objects at the same time: 20 MB
+_EMPTY = "\ufdd0"  # placeholder for an empty text, which Python's writer would not quote
+_AT_ONCE = 1 << 14  # rows converted to Python objects at a time: 20 MB
 
 
 class _TextWriter:
-    """Tables as CSV or JSON Lines, NaN as null, which neither of them has otherwise."""
+    """Writes tables as CSV or JSON Lines. NaN becomes null, since neither has NaN."""
 
     def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
         self._file = Path(path).open("w", encoding="utf-8", newline="")  # noqa: SIM115 - `close` closes it
@@ -212,7 +212,7 @@ class _TextWriter:
                 lines = io.StringIO(newline="")
                 marked = ([_EMPTY if value == "" else value for value in row] for row in csv_rows(rows))
                 csv.writer(lines).writerows(marked)
-                self._file.write(lines.getvalue().replace(_EMPTY, '""'))  # unlike null, which is nothing
+                self._file.write(lines.getvalue().replace(_EMPTY, '""'))  # unlike null, which is left empty
                 continue
             for row in rows:
                 values = [None if value != value else value for value in row]  # noqa: PLR0124

@@ -10,7 +10,7 @@ from fastndcg.common.lazy import pa
 
 UInt64 = npt.NDArray[np.uint64]
 
-_ROWS = 1 << 14  # hashed together, which the caches hold
+_ROWS = 1 << 14  # ids that are hashed together, so that they stay in the cache
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 
@@ -22,7 +22,7 @@ def mix(values: UInt64) -> UInt64:
 
 
 def keys_of(ids: pa.Array) -> UInt64:
-    """A key of 64 bits for each id: the integer itself, or a hash of the text.
+    """Return a key of 64 bits for each id: the integer itself, or a hash of the text.
 
     >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
     array([ True,  True])
@@ -48,7 +48,7 @@ def keys_of(ids: pa.Array) -> UInt64:
 
 
 def keys_of_digits(numbers: npt.NDArray[np.integer]) -> UInt64:
-    """The keys that integers have as texts. Arrow's cast imports pandas, where it is installed, in 0.3 s.
+    """Return the keys of integers as texts. Arrow's cast would import pandas, which takes 0.3 s.
 
     >>> keys_of_digits(np.array([-12, 7])) == keys_of(pa.array(["-12", "7"]))
     array([ True,  True])
@@ -68,7 +68,7 @@ def _with_word(hashes: UInt64, words: UInt64) -> UInt64:
 
 
 def _hashes_of_texts(texts: pa.LargeBinaryArray) -> UInt64:
-    """Hash eight bytes of all texts at a time."""
+    """Hash all texts, eight bytes at a time."""
     _, ends, held = texts.buffers()
     offsets = np.frombuffer(ends, np.int64, len(texts) + 1, 8 * texts.offset)
     data = np.frombuffer(held or b"", np.uint8)[offsets[0] : offsets[-1]]

@@ -1,4 +1,4 @@
-"""pyarrow as `pa`, imported when something of it is first used: scoring arrays needs none of it."""
+"""pyarrow as `pa`, imported on first use: scoring arrays does not need it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Later:
 
     def __getattr__(self, attribute: str) -> Any:
         found = getattr(import_module(self._name), attribute)
-        self.__dict__[attribute] = found  # asked here no second time
+        self.__dict__[attribute] = found  # not looked up here again
         return found
 
 
@@ -28,5 +28,5 @@ else:
 
 
 def is_arrow(values: Any) -> bool:
-    """Whether this is an array of pyarrow, which is not imported to find out."""
+    """Return whether this is a pyarrow array, without importing pyarrow."""
     return "pyarrow" in sys.modules and isinstance(values, pa.Array | pa.ChunkedArray)

@@ -22,7 +22,7 @@ def html_text(text: str) -> str:
 
 
 def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
-    """The same as HTML, in the theme of the page that shows it.
+    """Return rows of texts as an HTML table in the theme of the page that shows it.
 
     >>> html_table([["measure", "mean"], ["RR", "0.5"]]).partition("<tbody>")[2]
     '<tr><td style="text-align:left">RR</td><td>0.5</td></tr></tbody></table>'
@@ -49,7 +49,7 @@ def markdown_text(text: str) -> str:
 
 
 def markdown_table(rows: Texts, left: int | Collection[int] = 1, *, is_markdown: bool = False) -> str:
-    """The same as Markdown, numbers at the right, of texts that are Markdown already or not.
+    """Return rows of texts as a Markdown table, numbers at the right; escapes texts that are not Markdown.
 
     >>> print(markdown_table([["measure", "mean"], ["RR", "0.5"]]))
     | measure | mean |

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Self
 
-# the type of `progress=`: a function that is called as progress(done, total), or False to show nothing
+# type of `progress=`: a function that is called as progress(done, total), or False to show nothing
 Progress = Callable[[int, int], object] | bool | None
 
 _PATIENCE, _PERIOD = 1.0, 0.2  # seconds before a task is shown, and between updates
@@ -41,7 +41,7 @@ class Task:
     def __init__(self, name: str, unit: str = "rows", progress: Progress = None) -> None:
         self.name, self._unit, self._progress = name, unit, progress
         self.done, self.total, self._started = 0, 0, 0.0
-        self._display: _Display | None = None  # of the outermost task
+        self._display: _Display | None = None  # state of the outermost task
 
     def __enter__(self) -> Self:
         self._started = monotonic()
@@ -49,7 +49,7 @@ class Task:
         if _in_main_thread() and (is_hidden or _tasks or is_watched()):
             if not (is_hidden or _tasks):
                 self._display = _Display()
-            _tasks.append(self)  # one that is hidden hides the steps within it, too
+            _tasks.append(self)  # a hidden task also hides the steps within it
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the progress is shown or passed to a function."""
+        """Return whether the progress is shown or passed to a function."""
         return callable(self._progress) or self in _tasks
 
     def advance(self, done: int, total: int) -> None:
@@ -70,7 +70,7 @@ class Task:
             self._progress(done, total)
 
     def shown(self, width: int) -> str:
-        """The name, a bar if there is room for it, and the line."""
+        """Return the name, a bar if there is room, and the line."""
         line = self.line()
         bar = f"[{'#' * round(_BAR * min(self.done / self.total, 1)):<{_BAR}}] " if self.total else ""
         room = width - len(f"{self.name} {line}")
@@ -102,13 +102,13 @@ def tell(message: str) -> None:
         _write("")
         _write(f"{message}\n")
         return
-    import logging  # here, because the import takes long
+    import logging  # imported here, because the import is slow
 
     logging.getLogger("fastndcg").info(message)
 
 
 def is_watched() -> bool:
-    """Whether this is the main thread and stderr is a terminal or a notebook."""
+    """Return whether this is the main thread and stderr is a terminal or a notebook."""
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
@@ -126,7 +126,7 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread() and os.getpid() == _process
 
 
-_process = os.getpid()  # a forked process has another id
+_process = os.getpid()  # forked processes have another id
 
 
 def _time(seconds: float) -> str:
@@ -150,7 +150,7 @@ class _Display(threading.Thread):
         while not self._ended.wait(period):
             period = _PERIOD
             try:
-                width = os.get_terminal_size(sys.stderr.fileno()).columns - 1  # of which one stays free
+                width = os.get_terminal_size(sys.stderr.fileno()).columns - 1  # the last column stays free
             except (AttributeError, OSError, ValueError):
                 width = 80  # in a notebook
             if tasks := tuple(_tasks):
@@ -161,21 +161,21 @@ class _Display(threading.Thread):
             self._show(self._last)
 
     def _show(self, text: str) -> None:
-        """Show a text in place of the one before: in a notebook in one output, which stays."""
+        """Replace the text that is shown; a notebook keeps one output."""
         if not self._is_notebook:
             _write(text)
             return
         from importlib import import_module
 
         data = {"text/plain": text}
-        with suppress(Exception):  # of a front end that is gone
+        with suppress(Exception):  # raised if the front end is gone
             if self._output is None:
                 self._output = import_module("IPython.display").display(data, raw=True, display_id=True)
             else:
                 self._output.update(data, raw=True)
 
     def stop(self, last: str) -> None:
-        """End it. `last` is what a notebook keeps of a task that was shown."""
+        """Stop showing. `last` is the text that a notebook keeps."""
         self._last = last
         self._ended.set()
         self.join()

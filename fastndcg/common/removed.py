@@ -23,7 +23,7 @@ STEPS = {"scan_qrels_run": _JOINED, "RunStream": _JOINED}
 
 
 def advice(name: str) -> str:
-    """What to use instead of a removed function or command, as an end of an error; "" for other names.
+    """Return what replaces a removed function or command, as the end of an error; "" for other names.
 
     >>> advice("judge-next")
     '. It was removed; use the recipe "What to judge next" in docs/recipes.md.'

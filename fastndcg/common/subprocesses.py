@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def run_child(
     arguments: list[str], *folders: Path, environment: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[Any]:
-    """Run this Python with modules of these folders, and of the absolute ones of PYTHONPATH."""
+    """Run this Python with modules of these folders and of the absolute paths in PYTHONPATH."""
     import subprocess
 
     # -P and a PYTHONPATH without empty and relative entries leave out the current folder

@@ -1,8 +1,8 @@
 """Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal.
 
-Each table says which of its columns a narrow terminal may leave out, in which order. All others are always
-shown, and a last line names what is left out and what shows it. Where the others do not fit either, columns
-are split into several tables, or each number has a line of its own. Without a terminal nothing is left out.
+Each table says which columns a narrow terminal may leave out, and in which order. All others are always
+shown, and a last line names what is left out and how to see it. If the others do not fit either, columns are
+split into several tables, or each number gets its own line. Without a terminal nothing is left out.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fastndcg.common.lazy import pa
 from fastndcg.common.markup import Texts, html_table
 from fastndcg.errors import visible
 
-_NARROW = 40  # columns that a text needs beside its name
-_ROWS = 40  # rows that are shown of a longer table
-_LONGEST = 60  # characters of a text that is no name of a measure
+_NARROW = 40  # narrowest column of text beside a name
+_ROWS = 40  # most rows of a table that are shown
+_LONGEST = 60  # most characters of a text that is not a measure
 
 
 class Table(AsFrame):
-    """A table of results that prints as text. It holds a `pyarrow.Table`, and has its attributes and methods
-    too.
+    """A table of results that prints as text. It holds a `pyarrow.Table`, and has the same attributes and
+    methods.
 
     `table["mean"]` is a column, and `len(table)` the number of rows. Libraries that read Arrow accept it
     directly, as in `polars.DataFrame(table)` and `pyarrow.table(table)`.
@@ -45,7 +45,7 @@ class Table(AsFrame):
 
     def __init__(self, table: pa.Table, keys: int = 1) -> None:
         self._arrow = table
-        self._keys = keys  # columns at the left that every page repeats
+        self._keys = keys  # leading columns that every page repeats
 
     def to_arrow(self) -> pa.Table:
         """The table as a `pyarrow.Table`."""
@@ -72,15 +72,15 @@ class Table(AsFrame):
         return type(self), (self._arrow, self._keys)
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
-        """The table as text of at most `width` characters a line; 0 means no limit. `see` is what a last line
-        names that shows the rows and columns for which there is no room.
+        """Return the table as text with lines of at most `width` characters; 0 means no limit. A last line
+        names `see` as the way to see omitted rows and columns.
         """
         hidden = len(self) - _ROWS
         notes = [f"... and {hidden:,} more rows; {see} has all"] if hidden > 0 else []
         return "\n".join([fit(self._texts(), self._keys, (), width, see, self._left()), *notes])
 
     def _left(self) -> set[str]:
-        """Columns that start at the left."""
+        """Names of left-aligned columns."""
         are_text = (is_text, is_list, pa.types.is_dictionary)
         return {field.name for field in self._arrow.schema if any(each(field.type) for each in are_text)}
 
@@ -107,8 +107,8 @@ class Table(AsFrame):
 
 
 def name_of(value: object) -> str:
-    """The value of an id or a slice as text. Null is `null`; texts that would look like it, or like nothing,
-    stand in quotes.
+    """Return the value of an id or a slice as text. Null is `null`; empty texts and those that look
+    like null are quoted.
 
     >>> [name_of(value) for value in (None, "null", "", "de", 1234567, 0.5, False, float("nan"))]
     ['null', '"null"', '""', 'de', '1234567', '0.5', 'false', 'NaN']
@@ -121,7 +121,7 @@ def name_of(value: object) -> str:
 
 
 def quoted(value: object) -> str:
-    """An id for a sentence: text in quotes, without the middle of a long one."""
+    """Return an id for a sentence: quoted text; long ones lose their middle."""
     text = shorten(str(value))
     return f'"{text}"' if isinstance(value, str) else text
 
@@ -143,12 +143,12 @@ def labels_of(names: Iterable[tuple[str, ...]], longest: int = _LONGEST) -> dict
 
 
 def digits(value: float, form: str = ".6f") -> str:
-    """A float as text; decides how NaN is shown."""
+    """Format a float; decides how NaN is shown."""
     return "NaN" if math.isnan(value) else format(value, form)
 
 
 def shown_value(value: object) -> str:
-    """A value as text for tables: numbers with 6 decimals or 6 digits, long texts without their middle.
+    """Format a value for tables: numbers with 6 decimals or 6 digits, long texts without their middle.
 
     >>> [shown_value(value) for value in (0.5, 1e-9, 3, None, True, float("nan"), ["a", "b"])]
     ['0.500000', '1e-09', '3', '', 'yes', 'NaN', 'a, b']
@@ -163,7 +163,7 @@ def shown_value(value: object) -> str:
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """Text on one line, control characters escaped; the middle of long text is left out."""
+    """Return text on one line, control characters escaped; long text loses its middle."""
     line = visible(text)
     if len(line) <= longest:
         return line
@@ -175,7 +175,7 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
 
 
 def terminal_width() -> int:
-    """The width of the terminal in characters; 0 if standard output is not a terminal."""
+    """Return the width of the terminal in characters; 0 if standard output is not a terminal."""
     try:
         if not sys.stdout.isatty():
             return 0
@@ -193,12 +193,12 @@ def fit(
     see: str = "to_arrow()",
     left: Collection[str] = (),
 ) -> str:
-    """Rows of texts as a table of at most `width` characters a line; 0 means no limit.
+    """Format rows of texts as a table with lines of at most `width` characters; 0 means no limit.
 
-    The first `keys` columns are names, which start at the left as those called `left` do. Where there is no
-    room, columns of `drops` are left out in this order; a last line names them, and `see`, which shows them.
-    If there are none to leave out, further columns follow as further tables. Where no table fits, each row
-    has its names on a line, with the mark whose column has no name, and a line for each other column.
+    The first `keys` columns are names; they and the columns in `left` are left-aligned. If there is no room,
+    columns of `drops` are left out in this order, and a last line names them and `see`, which shows them. If
+    that is not enough, further columns follow as further tables. If no table fits, each row has its names on
+    a line, with the mark whose column has no name, and a line for each other column.
     """
     rows, gone = [[visible(text) for text in row] for row in rows], list[str]()
     names, marked = rows[0], set(map(visible, left))
@@ -233,7 +233,7 @@ def _width(rows: Texts, places: Sequence[int]) -> int:
 
 
 def _columns(rows: Texts, places: Sequence[int], left: Collection[int]) -> str:
-    """Columns side by side, aligned at the left or at the right."""
+    """Format columns side by side, left- or right-aligned."""
     widths = {place: max(len(row[place]) for row in rows) for place in places}
     return "\n".join(
         "  ".join(
@@ -245,7 +245,7 @@ def _columns(rows: Texts, places: Sequence[int], left: Collection[int]) -> str:
 
 
 def _lines(rows: Texts, keys: Sequence[int], places: Sequence[int], width: int) -> Iterator[str]:
-    """Each row over several lines: its names, then one line per other column."""
+    """Format each row over several lines: its names, then one line per other column."""
     header, *others = rows
     numbers = [place for place in places if place not in keys]
     size = max((len(header[place]) for place in numbers if 2 * len(header[place]) <= width), default=0)
@@ -258,7 +258,7 @@ def _lines(rows: Texts, keys: Sequence[int], places: Sequence[int], width: int) 
 
 
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
-    """A name and a text each, beside its name where there is room, else below it; width 0 wraps nothing."""
+    """Format names with texts beside them, or below if there is no room; width 0 means no wrapping."""
     size = max((len(name) for name, _ in rows), default=0) + 2
     if not width:
         return "\n".join(f"{name:<{size}}{text}" for name, text in rows)
@@ -268,7 +268,7 @@ def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: int = 2) -> str:
-    """A text on lines of so many columns, all but the first indented; width 0 leaves it on one."""
+    """Wrap a text, with all lines but the first indented; width 0 means no wrapping."""
     import textwrap
 
     if not width:

@@ -36,8 +36,8 @@ def in_threads(
 ) -> Iterator[Result]:
     """Yield the results of a task for each part, in order, while threads compute the next ones.
 
-    The threads, one a part by default, are of this call: pyarrow's pool belongs to the whole process. One
-    thread is the caller's, which also runs all parts where no other can be started.
+    The threads, one per part by default, belong to this call, unlike pyarrow's pool. The caller's thread is
+    one of them, and runs all parts if no other can be started.
     """
     n = min(threads or len(parts), len(parts))
     if n <= 1:
@@ -48,7 +48,7 @@ def in_threads(
     pool = ThreadPoolExecutor(n, "fastndcg")
     try:
         results = pool.map(task, parts)
-    except RuntimeError:  # no thread can be started: the interpreter is ending, or the host has a limit
+    except RuntimeError:  # no thread can be started: the interpreter is exiting, or the host has a limit
         pool.shutdown(cancel_futures=True)
         results = map(task, parts)
     try:

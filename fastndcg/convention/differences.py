@@ -27,16 +27,21 @@ from fastndcg.measures.validation import show_number
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
 
-_PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
+_PARAMETERS = (
+    "rel",
+    "gain",
+    "discount",
+    "ideal",
+)  # fields that several measures share, in the order of steps
 _RECALL = "rounding of recall"
-_EXACT = 1e-6  # the tolerance of tools that compute in float32
+_EXACT = 1e-6  # for tools that compute in float32
 
 
 class ConventionTable(Table):
-    """A table of conventions that prints a row for those with equal numbers, and reasons below it."""
+    """A table of conventions that prints conventions with equal numbers in one row, and reasons below."""
 
     def texts(self) -> Texts:
-        """The rows as texts, the header first: names of equal conventions are one text, the last column."""
+        """Return rows of texts, the header first; the last column has the names of equal conventions."""
         rows: dict[tuple[str, ...], list[str]] = {}
         for row in self._arrow.to_pylist():
             name, *_ = row.values()
@@ -47,7 +52,7 @@ class ConventionTable(Table):
         return [header, *([*cells, ", ".join(names)] for cells, names in rows.items())]
 
     def _cells(self, row: dict[str, Any]) -> dict[str, str]:
-        """The cells of a row but its names."""
+        """Return the cells of a row, without its names."""
         if "measure" in row:
             return {name: str(row[name]) for name in ("measure", "ties", "missing", "weights")}
         if "matches" in row:
@@ -61,7 +66,7 @@ class ConventionTable(Table):
         }
 
     def answer(self) -> str:
-        """The sentence above the table, if it is the result of `match_conventions`."""
+        """Return the sentence above the table of `match_conventions`."""
         if "matches" not in self.column_names:
             return ""
         first = self._arrow.slice(0, 1).to_pylist()[0]
@@ -76,7 +81,7 @@ class ConventionTable(Table):
         )
 
     def reasons(self) -> list[str]:
-        """Why conventions have no value, those of one reason together."""
+        """Return why conventions have no value, grouped by reason."""
         reasons: dict[str, tuple[str, list[str]]] = {}
         for row in self._arrow.to_pylist():
             if row.get("refused"):
@@ -86,7 +91,7 @@ class ConventionTable(Table):
         return [f"{', '.join(tools)}: {reason}" for reason, tools in reasons.values()]
 
     def text(self, width: int = 0, see: str = "") -> str:  # noqa: ARG002 - it leaves nothing out
-        """The answer, the table and the reasons. In a terminal names are on lines of their own."""
+        """Return the answer, the table and the reasons. In a terminal, names are on separate lines."""
         texts, parts = self.texts(), [wrapped(self.answer(), width), ""] if self.answer() else []
         left = ("effects", "conventions", "measure", "ties", "missing", "weights")
         if width:
@@ -107,14 +112,14 @@ class ConventionTable(Table):
 
 
 def number_text(value: float | None, sign: str = "") -> str:
-    """A number in a table whose numbers are compared row by row: 6 decimals, and 0 as such."""
+    """Format a number for a column that is read row by row: 6 decimals, or 0."""
     if not value:
         return "" if value is None else "0"
     return format(value, f"{sign}.0e" if abs(value) < 5e-7 else f"{sign}.6f")
 
 
 def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tuple[str, ...]]:
-    """The choices that may differ between conventions for a measure, in the order of steps, and their fields.
+    """Return the choices in which conventions may differ, in the order of steps, with their fields.
 
     Parameters that only some measures have are choices if a convention names them.
     """
@@ -127,7 +132,7 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
         **({} if measure == "nDCG" else {"pool": ("pool",)}),
         "scores": ("score_dtype",),
         **{name: (name,) for name in _PARAMETERS if name in known},
-        # IPrec has a parameter with the name of a field
+        # IPrec has a parameter with the same name as a field
         **{name: (name,) for name in known if name in named and name != "rounding"},
         **({_RECALL: ("more",)} if "rounding" in named else {}),
         **{name: (name,) for name in ("ties", "empty") if name in known},
@@ -137,7 +142,7 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
 
 
 def parse_measure(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
-    """The measure to compare; a cutoff alone is that of nDCG."""
+    """Return the measure to compare; a bare cutoff is one of nDCG."""
     if measure is None or isinstance(measure, int):
         measure = "nDCG" if measure is None else f"nDCG@{measure}"
     known = as_measure(measure)
@@ -147,16 +152,18 @@ def parse_measure(measure: MeasureLike | int | None, k: int | Literal["as given"
 
 
 def _walk(start: Convention, end: Convention, measure: Measure) -> list[tuple[str, Convention]]:
-    """Return a choice and a convention for each step. Each step takes one more choice of `end`."""
+    """Yield a choice and a convention for each step. Each step adopts one more choice of `end`."""
     steps, at = [], start
     plain = measure_named(measure.name)
     choices = choices_of(measure.name, (start, end))
-    if start.ties == "block":  # which goes with no cutoff and no other denominator: it is left first
+    if start.ties == "block":  # no cutoff and no other denominator goes with it, so it changes first
         choices = {"ties": choices["ties"], **choices}
     for choice, names in choices.items():
         if choice == "cutoff" and measure.is_cut:  # it replaces the cutoff of every tool
             continue
-        if measure.params.get(choice) != plain.params.get(choice):  # so does a parameter that is given
+        if measure.params.get(choice) != plain.params.get(
+            choice
+        ):  # and a given parameter replaces those of every tool
             continue
         following = at.replace(**{name: field_of(end, name) for name in names})
         if following != at:
@@ -166,7 +173,7 @@ def _walk(start: Convention, end: Convention, measure: Measure) -> list[tuple[st
 
 
 def field_of(rule: Convention, name: str) -> Any:
-    """The value of a field, or of a parameter that only some measures have."""
+    """Return the value of a field, or of a parameter that only some measures have."""
     if hasattr(rule, name):
         return getattr(rule, name)
     return dict(rule.more).get(name, measure_named(str(rule.of)).params[name])
@@ -175,8 +182,8 @@ def field_of(rule: Convention, name: str) -> Any:
 def reports_of(
     rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
 ) -> dict[Convention, tuple[Reported, float] | str]:
-    """The values and mean of each convention, or the error; conventions with equal rankings share a pass."""
-    check_threads(threads)  # here, since errors below are returned as reasons
+    """Return the values and mean of each convention, or the error; equal rankings are scored once."""
+    check_threads(threads)  # raised here, since errors below are returned as reasons
     reports: dict[Convention, tuple[Reported, float] | str] = {}
     for group in alike((rule, resolve(measure, rule)) for rule in rules):
         try:
@@ -184,7 +191,7 @@ def reports_of(
         except (InputError, MeasureError) as error:
             if len(group) == 1:
                 reports[group[0][0]] = str(error)
-            else:  # find those that it is about
+            else:  # find the conventions with this error
                 for rule, _ in group:
                     reports |= reports_of(rankings, [rule], measure, threads)
             continue
@@ -199,7 +206,7 @@ def reports_of(
 def _means(
     rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
 ) -> dict[Convention, float | str]:
-    """Means, moved by at most 1e-16 below 1 to a binary grid on which their differences are exact."""
+    """Return means on a binary grid on which differences are exact; below 1 they move by at most 1e-16."""
     reports = reports_of(rankings, rules, measure, threads)
     means = {rule: found if isinstance(found, str) else found[1] for rule, found in reports.items()}
     finite = {rule: mean for rule, mean in means.items() if isinstance(mean, float) and math.isfinite(mean)}
@@ -261,9 +268,9 @@ def compare_conventions(
     chosen = parse_measure(measure, k)
     check_rankings(rankings)
     known = [name for name, rule in conventions.items() if rule.find(chosen.name, cut=chosen.is_cut)]
-    # a measure that no tool has is refused by the first one
+    # the first convention refuses a measure that no tool has
     rules = [as_convention(name).on(chosen) for name in (known or ["sklearn"] if names is None else names)]
-    if names is None:  # the first with a value here is what others are compared with
+    if names is None:  # the first one with a value is the baseline
         alone = ((rule, _means(rankings, [rule], chosen, 1)[rule]) for rule in rules)
         valued = (rule for rule, mean in alone if isinstance(mean, float) and not math.isnan(mean))
         rules = list(dict.fromkeys([next(valued, rules[0]), *rules]))
@@ -367,7 +374,7 @@ def explain_conventions(
 
 
 def text_of(rule: Convention, choice: str) -> str:
-    """The value of a choice of `choices_of`, in words."""
+    """Return the value of a choice, in words."""
     if choice == _RECALL:
         return str(rule.measure().params["rounding"])
     if choice == "queries":

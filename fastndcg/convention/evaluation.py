@@ -37,7 +37,7 @@ from fastndcg.tables.joins import alike as alike_ids
 
 if TYPE_CHECKING:
     from fastndcg.measures.declarations import Rounding
-Pair = tuple[Convention, Measure]  # a convention for one measure, and this with its parameters
+Pair = tuple[Convention, Measure]  # a convention for one measure, and the measure with its parameters
 
 
 # ---- data, as a tool ranks it ----
@@ -46,7 +46,7 @@ Pair = tuple[Convention, Measure]  # a convention for one measure, and this with
 def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measure]) -> Rankings:
     """Cast scores to the tool's type, and order tied documents as the tool does.
 
-    Raise `ConventionError` if that order is not known and a value of one of the measures depends on it.
+    Raise `ConventionError` if that order is unknown and a value depends on it.
     """
     rankings = without_pool(rankings, convention)
     if rankings._rows_of_run is not None and (convention.ties in BY_ROW or convention.grades == "distinct"):
@@ -59,14 +59,14 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
         distinct = read_only(rankings.offsets[1:][query] - 1 - falling)
         rankings = rankings._with(relevance=distinct, is_judged=None, judged=None)
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
-        with np.errstate(over="ignore"):  # the tools overflow to infinity too
+        with np.errstate(over="ignore"):  # the tools overflow to infinity as well
             rankings = rankings._with(scores=read_only(rankings.scores.astype(np.float32)))
     if convention.ties in OF_MEASURE:
         return rankings
     if convention.ties == "numba_argsort":
         from fastndcg.kernels.compile import dispatch
 
-        # the order of ties is that of Numba's function, which is not documented
+        # Numba's function decides the order of ties, which is not documented
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = dispatch.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows)
@@ -80,7 +80,7 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
 
 
 def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
-    """Rankings with the documents that the tool knows as judged."""
+    """Return the rankings with the documents that the tool knows as judged."""
     if convention.pool == "listed":
         return rankings._with_pooled or rankings
     if convention.pool == "judged" or rankings.judged is None:
@@ -89,7 +89,7 @@ def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
 
 
 def without_own(rankings: Rankings, convention: Convention) -> Rankings:
-    """Rankings without returned documents whose id is that of their query, if the tool drops them."""
+    """Return the rankings without documents whose id is that of their query, if the tool drops them."""
     if not convention.drops_own or rankings.doc_ids is None or rankings.__dict__["_query_ids"] is None:
         return rankings
     documents, queries = alike_ids(rankings.doc_ids, rankings.query_ids)
@@ -107,7 +107,7 @@ def without_own(rankings: Rankings, convention: Convention) -> Rankings:
 
 
 def _ordered_by(rankings: Rankings, keys: Int64) -> Rankings:
-    """Return the rankings with the rows of each query by ascending key."""
+    """Return the rankings with the rows of each query in ascending order of keys."""
     return _with_rows(rankings, np.lexsort((keys, codes_from(rankings.offsets))))
 
 
@@ -154,13 +154,13 @@ def _refuse_ties(
 
 
 class Reported(NamedTuple):
-    """Values of one measure, as a tool reports them."""
+    """Values of one measure as a tool reports them."""
 
-    values: Float64  # NaN for queries that are not reported
+    values: Float64  # NaN for queries that the tool does not report
     averaged: Float64  # the values that the mean is computed from
     empty: Flags  # whether the query has no ideal gain
     counted: Flags  # whether the query counts in the mean
-    weight: Float64  # of the query, as the tool weighs it
+    weight: Float64  # weight of each query in the tool's mean
 
     def part(self, part: Any) -> Reported:
         return Reported(*(column[part] for column in self))
@@ -223,7 +223,7 @@ def _round(value: float, rounding: Rounding) -> float:
 
 
 class MeanSums(NamedTuple):
-    """Exact sums that a mean is computed from, for any rule of weights. Sums of parts add up exactly.
+    """Exact sums for a mean under any rule of weights. Sums of parts add up exactly.
 
     >>> queries = Rankings.from_lists(
     ...     [[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
@@ -237,8 +237,8 @@ class MeanSums(NamedTuple):
     undefined: int  # number of NaN values, which the sums leave out
     total: Fraction  # of values times their weights
     weights: Fraction
-    queries: int  # of a weight above 0
-    # those without an ideal gain, if their weight is only known of the whole; the sums above leave them out
+    queries: int  # queries with a weight above 0
+    # queries without an ideal gain whose weight depends on all others; the sums above leave them out
     empty: int
     empty_total: Fraction
 
@@ -248,7 +248,7 @@ class MeanSums(NamedTuple):
         counted = reported.counted & ~np.isnan(values)
         later = counted & empty & (convention.weights == "tf_ranking")
         now, later = counted & ~later, later & (weight > 0)
-        if (weight == 1).all():  # as without weights: values alone are added up in half the time
+        if (weight == 1).all():  # equal weights are left out: adding values alone takes half the time
             total, weights = statistics.exact_sum(values[now]), Fraction(int(np.count_nonzero(now)))
         else:
             of_empty = 1.0 if convention.weights in ("lightgbm", "xgboost") else weight
@@ -272,7 +272,7 @@ class MeanSums(NamedTuple):
 
     def mean(self, convention: Convention) -> float:
         """Return the mean as the tool computes it. Raise `ConventionError` if the tool would fail."""
-        # TF-Ranking holds the mean weight, which is that of empty queries, as a float64
+        # TF-Ranking stores the mean weight, which empty queries get, as a float64
         usual = Fraction(float(self.weights / self.queries)) if self.queries else Fraction(1)
         total, divisor = self.total + usual * self.empty_total, self.weights + usual * self.empty
         mean = float(total / divisor) if divisor and not self.undefined else math.nan
@@ -388,7 +388,7 @@ def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measur
 def evaluate_by_convention(
     rankings: Rankings, measures: Measures, convention: object, *, threads: int | None = None
 ) -> ConventionScores:
-    """Evaluate as the tool does: by its whole convention, not only the parameters of its measure."""
+    """Evaluate by the whole convention of a tool, not only by the parameters of its measure."""
     rule = as_convention(convention)
     requested = as_measures(measures)
     resolved = resolve_all(requested, rule)
@@ -423,7 +423,7 @@ def alike(pairs: Iterable[Pair]) -> Iterable[list[Pair]]:
 
 
 def report_alike(rankings: Rankings, pairs: Sequence[Pair], threads: int | None) -> dict[Pair, Reported]:
-    """What is reported for each pair of a group of `alike`."""
+    """Return the reported values for each pair of a group of `alike`."""
     measures = [measure for _, measure in pairs]
     rankings = without_own(rankings, pairs[0][0])
     values = values_of(prepare(rankings, pairs[0][0], measures), measures, threads)
@@ -431,7 +431,7 @@ def report_alike(rankings: Rankings, pairs: Sequence[Pair], threads: int | None)
 
 
 def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
-    """Values of measures, NaN where they are undefined."""
+    """Return the values of measures, NaN where they are undefined."""
     requested = {measure: measure(empty="nan") for measure in measures}
     distinct = tuple(dict.fromkeys(requested.values()))
     values = dict(zip(distinct, methods.score(distinct, rankings, threads).values, strict=True))

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from fastndcg.measures import MeasureLike
     from fastndcg.rankings.rankings import Rankings
 
-_MOST_DECIMALS = 9  # numbers with more are not rounded
+_MOST_DECIMALS = 9  # numbers with more decimals are not rounded
 
 
 class _Fit(NamedTuple):
     """Distance of a convention's numbers from the reported ones; the first three fields sort."""
 
     differing: int  # numbers that differ by more than rounding and the tolerance
-    misfit: float  # mean of what is beyond rounding; a number that one side lacks is 1
+    misfit: float  # mean difference beyond rounding; 1 for a number that one side lacks
     distance: float  # mean of the differences
     largest: float
     mean: float
@@ -162,7 +162,7 @@ def _fit(
 
 
 def _are_alike(one: _Fit, other: _Fit) -> bool:
-    """Whether the numbers cannot distinguish two conventions: both match, or their values are equal."""
+    """Return whether the numbers cannot tell two conventions apart: both match, or their values are equal."""
     if one.differing == 0 or other.differing == 0:
         return one.differing == other.differing
     tolerance = max(one.rule.tolerance, other.rule.tolerance)
@@ -173,7 +173,7 @@ def _are_alike(one: _Fit, other: _Fit) -> bool:
 
 
 def _numbers(target: Any, rankings: Rankings) -> tuple[Float64, bool]:
-    """The value of each query, NaN where one has none, or a mean alone; and whether it is a mean."""
+    """Return the value of each query, NaN where it has none, or a mean; and whether it is a mean."""
     if not rankings.n_queries:
         raise InputError("rankings has no queries, so there are no numbers to compare with; give one or more")
     if isinstance(target, Real) and not isinstance(target, bool | np.bool_):
@@ -210,9 +210,9 @@ def _numbers(target: Any, rankings: Rankings) -> tuple[Float64, bool]:
 
 
 def _decimals_of(numbers: list[float], least: int) -> int | None:
-    """Decimals that numbers are rounded to, if they are fewer than `_MOST_DECIMALS`; None: not rounded.
+    """Return the decimals of rounded numbers, if they are fewer than `_MOST_DECIMALS`; None: not rounded.
 
-    Numbers with fewer than `least` decimals are taken as they are, since they are shares such as 1/4.
+    Numbers with fewer than `least` decimals count as exact, since they may be shares such as 1/4.
     """
     texts = [repr(each).removesuffix(".0") for each in numbers]
     most = max(99 if "e" in each else len(each.partition(".")[2]) for each in texts)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         TieOrder,
     )
 
-_BLOCK = 1 << 20  # rows that are looked at together, so that temporary arrays stay small
+_BLOCK = 1 << 20  # rows that are examined together, so that temporary arrays stay small
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -368,7 +368,7 @@ class Rankings:
         return cls._from_sides(judged, side_of_data("run", run, "score", named), missing, ties, named.nan)
 
     def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
-        """The same documents with the scores (n_docs,) of another system. All other arrays are shared.
+        """Return the same documents with the scores (n_docs,) of another system. All other arrays are shared.
 
         `nan` and `ascending` are as in `from_offsets`, whose errors it raises for scores.
 
@@ -418,7 +418,7 @@ class Rankings:
         """`with_scores` without sanity checks, for a system in training."""
         values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
-        # cached facts about grades and queries hold for all systems
+        # cached facts about grades and queries apply to all systems
         shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
         return self._of(**self.__dict__ | shared | {"scores": checked_scores(values, nan, self._blame)})
 
@@ -483,7 +483,7 @@ class Rankings:
 
     @cached_property
     def _longest(self) -> int:
-        """The number of documents of the longest list, scored or judged."""
+        """Number of documents in the longest list, scored or judged."""
         sides = (self.offsets,) if self.judged is None else (self.offsets, self.judged.offsets)
         return max(int(np.diff(offsets).max(initial=0)) for offsets in sides)
 
@@ -506,8 +506,8 @@ class Rankings:
         return self.n_queries
 
     def __getitem__(self, part: slice | Sequence[Any] | npt.NDArray[Any]) -> Self:
-        """The rankings of some queries: a slice of them, without a copy; those of a mask, a bool for each
-        query; or those of a list of ids, in its order.
+        """Return the rankings of some queries: a slice, without a copy; a mask, with a bool for each query;
+        or a list of ids, in its order.
 
         >>> from fastndcg import Rankings
         >>> rankings = Rankings.from_lists([[3, 0], [1, 2, 0]], query_ids=["q1", "q7"])
@@ -537,7 +537,7 @@ class Rankings:
         return self._of(**fields)
 
     def _rows_of(self, chosen: Any) -> Int64:
-        """The rows of the queries of a mask, or of a list of ids."""
+        """Return the indices of the queries of a mask, or of a list of ids."""
         is_one = isinstance(chosen, str | bytes) or np.ndim(chosen) != 1
         if is_one or isinstance(chosen, Mapping):
             shown = f"[{chosen!r}]" if isinstance(chosen, str | int) else f" of a {type(chosen).__name__}"
@@ -583,7 +583,7 @@ class Rankings:
         return {name: self.__dict__[name] for name in _STATE}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # pickles forget that arrays are read-only, and Numba would compile every kernel a second time for
+        # unpickled arrays are not read-only, and Numba would compile every kernel a second time for
         # writeable ones
         for name, value in state.items():
             if isinstance(value, np.ndarray):
@@ -651,7 +651,7 @@ def _part(column: Any, first: int, last: int) -> Any:
 
 
 def _taken(column: Any, rows: Int64) -> Any:
-    """These entries, in this order; see `_part`."""
+    """Return these entries, in this order; see `_part`."""
     if not isinstance(column, tuple):
         return read_only(column[rows]) if isinstance(column, np.ndarray) else column.take(pa.array(rows))
     offsets, *columns = column
@@ -664,6 +664,6 @@ def _taken(column: Any, rows: Int64) -> Any:
 # the first row in the user's data, for messages; None where that has another order of rows. `_rows` has the
 # row of each document in the run where joining moved documents of a query, for tools that rank in that order
 _STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row", "_rows")
-# those with an entry for each query, and for each document
+# attributes with an entry for each query, and for each document
 _OF_QUERIES = ("_query_ids", "_kept", "weight", "judged", "intent_probabilities")
 _OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity", "intents", "_rows")

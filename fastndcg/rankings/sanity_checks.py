@@ -1,6 +1,6 @@
 """Warnings about data that can be evaluated but looks wrong, whatever its source.
 
-All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score
+All rows are examined only if the first ones look odd. With fewer than 20 queries, only the name of the score
 column is examined, and whether grades are fractions.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 V = TypeVar("V", bound=Any)  # rankings
 _FEWEST = 20  # queries
 _FIRST = 1 << 16  # documents
-_MOST_LEVELS = 10  # whole numbers from 0 to this are taken for grades
+_MOST_LEVELS = 10  # scores that are whole numbers up to this may be grades
 _LEAST_JUDGED = 0.1
-_LISTED = 5  # measures that a message names
+_LISTED = 5  # most measures that a message names
 
 _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
@@ -37,13 +37,13 @@ class Names(NamedTuple):
 
     grades: str = "relevance"
     scores: str = "scores"
-    column: str = ""  # of the scores, if they have one
+    column: str = ""  # name of the scores, if they have one
     is_ordered: bool = False  # the caller said that these are ranks, or that the lowest score is the best
     are_columns: bool = False  # grades and scores are columns, which an argument can name
-    are_joined: bool = False  # from judgments and a run, whose unjudged documents are no oddity
+    are_joined: bool = False  # from judgments and a run, which usually have unjudged documents
 
     def unless(self, what: str, argument: str) -> str:
-        """Advice to name the intended column."""
+        """Return advice to name the intended column."""
         if not self.are_columns:
             return f"; if that is not meant, check the {what}"
         return f"; if that is not meant, name the column of {what} by {argument}="
@@ -64,8 +64,8 @@ def names_of_sides(qrels: Side, run: Side) -> Names:
 
 
 def ranks_of(run: Side) -> tuple[Array, Array]:
-    """Scores and where queries begin, in the order in which they were given, by which ranks are known: the
-    join puts rows in order of their scores.
+    """Return scores and offsets in the order of the data, in which ranks show: a join orders rows by their
+    scores.
     """
     changes = np.flatnonzero(np.diff(run.codes)) + 1
     return run.values, np.concatenate([[0], changes, [len(run.codes)]])
@@ -115,9 +115,9 @@ class Oddities:
         return rankings
 
     def warn(self) -> None:
-        """Warn, with `FastndcgWarning`, of data that is probably a mistake.
+        """Warn, with `FastndcgWarning`, about data that are probably a mistake.
 
-        These are, beside names that are `_FALLING`: scores 1, 2, 3 ... in the order of rows; fractions as
+        These are, besides names in `_FALLING`: scores 1, 2, 3 ... in the order of rows; fractions as
         grades beside small whole numbers as scores; all scores equal; one document for each query; no grade
         above 0; fewer than a tenth of the documents of a table judged.
         """
@@ -183,7 +183,7 @@ def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | Non
 
 
 def examined(rankings: V, columns: Mapping[str, Any]) -> V:
-    """Rankings of a user's arrays and other columns, after a warning if they look wrong."""
+    """Return rankings of a user's arrays and other columns, after a warning if they look wrong."""
     if rankings.n_queries >= _FEWEST:
         names = Names(is_ordered=columns.get("ascending", False), are_joined=rankings.judged is not None)
         warn_of_oddities(rankings, names)
@@ -191,7 +191,7 @@ def examined(rankings: V, columns: Mapping[str, Any]) -> V:
 
 
 def warn_of_unreached(measures: Sequence[Measure], parts: Sequence[Grades], queries: int) -> None:
-    """Warn, with `FastndcgWarning`, of measures that find no relevant document because no grade reaches their
+    """Warn, with `FastndcgWarning`, about measures that find nothing relevant because no grade reaches their
     `rel`, though grades are above 0. `parts` are facts about the grades of all queries.
 
     >>> import pytest
@@ -226,7 +226,7 @@ def warn_of_unreached(measures: Sequence[Measure], parts: Sequence[Grades], quer
 
 
 def are_swapped(grades: Array, scores: Array) -> bool:
-    """Whether at least half of the grades are fractions, and the scores are several small whole numbers."""
+    """Return whether half of the grades or more are fractions, and the scores small whole numbers."""
     if grades.dtype.kind != "f" or not len(grades) or np.mean(grades != np.floor(grades)) < 0.5:
         return False
     lowest, highest = scores.min(), scores.max()
@@ -234,7 +234,7 @@ def are_swapped(grades: Array, scores: Array) -> bool:
 
 
 def are_ranks(scores: Array, offsets: Array) -> bool:
-    """Whether the scores of each query are 0, 1, 2 ... or 1, 2, 3 ..., in this order."""
+    """Return whether the scores of each query are 0, 1, 2 ... or 1, 2, 3 ..., in this order."""
     for end in (int(np.searchsorted(offsets, _FIRST)), len(offsets)):  # the first ones are tested first
         ends = offsets[: max(end, 2)]
         lengths = np.diff(ends)

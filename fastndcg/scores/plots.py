@@ -1,4 +1,4 @@
-"""Plots of scores: their rows, and the charts that are drawn of them. Public in `fastndcg.plot`."""
+"""Plots of scores: rows, and charts drawn from them. Public in `fastndcg.plot`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.typing import Chart, Result
 
-_GROUPS = 40  # slices that are drawn at most
+_GROUPS = 40  # most slices in a plot
 
 _SCORES = "Scores, as evaluate returns them", "summary"
 
@@ -228,5 +228,5 @@ def distribution(systems: Result | Mapping[str, Result], measure: object, bins: 
 
 
 def _range_of(measure: Measure) -> str:
-    """The range of a measure's values, as a label of an axis."""
+    """Return the range of a measure's values as the label of an axis."""
     return measure.definition.range.partition(";")[0].partition(" for ")[0]

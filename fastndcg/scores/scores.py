@@ -80,7 +80,7 @@ class Scores(AsFrame):
             measures=tuple(measures),
             values=read_only(values),
             weight=None if weight is None else read_only(weight),
-            _empty=empty,  # (n_measures, n_queries): where a measure is undefined
+            _empty=empty,  # (n_measures, n_queries): True where a measure is undefined
             _source=queries,  # a table, or an object that has one as `queries`
         )
 
@@ -94,20 +94,20 @@ class Scores(AsFrame):
         return {name: value for name, value in self.__dict__.items() if name != "_stream"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # a pickle forgets that arrays are read-only
+        # a pickle does not store that arrays are read-only
         arrays = {name: state[name] for name in ("values", "weight") if state[name] is not None}
         self.__dict__.update(state, **{name: read_only(array) for name, array in arrays.items()})
 
     # ---- parts ----
 
     def _of(self, queries: pa.Table, order: npt.NDArray[np.int64] | slice = slice(None)) -> Scores:
-        """The same scores with another table of their queries, and in its order."""
+        """Return the same scores with another table of queries, in its order."""
         weight = None if self.weight is None else self.weight[order]
         return Scores(self.measures, self.values[:, order], self._empty[:, order], queries, weight)
 
     @staticmethod
     def _join(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> Scores:
-        """Scores of the queries of all parts, one part after the other."""
+        """Return the scores of all parts, one part after the other."""
         values = np.concatenate([part.values for part in parts], axis=1)
         empty = np.concatenate([part._empty for part in parts], axis=1)
         return Scores(parts[0].measures, values, empty, queries, weight)
@@ -340,11 +340,11 @@ class Scores(AsFrame):
         return statistics.mean(*self._values_that_count(row, part))
 
     def _mean_of(self, moments: Moments, row: int) -> float:  # noqa: ARG002 - conventions need the row alone
-        """The mean of a measure, from its sums."""
+        """Return the mean of a measure from its sums."""
         return moments.mean(weighted=self._weight is not None)
 
     def _sums_by(self, row: int, codes: Int64, n: int, *, spread: bool) -> Moments:
-        """Sums over the queries that enter the mean of each of n groups."""
+        """Return sums over the queries that count in the mean of each of n groups."""
         counts = self._counts(row)
         of_values = codes if counts is None else codes[counts]
         return Moments.by_group(of_values, n, *self._values_that_count(row), spread=spread)
@@ -356,13 +356,13 @@ class Scores(AsFrame):
         n: int,  # noqa: ARG002
         moments: list[Moments],
     ) -> list[float]:
-        """The mean of a measure in each group, from its moments; conventions need the groups themselves."""
+        """Return the mean of a measure in each group from moments; conventions need the groups themselves."""
         return [each.mean(weighted=self._weight is not None) for each in moments]
 
     def _values_that_count(
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)
     ) -> tuple[Float64, Float64 | None]:
-        """The values that enter the mean, and their weights."""
+        """Return the values that count in the mean, and their weights."""
         values, weight = self.values[row][part], None if self._weight is None else self._weight[part]
         counts = self._counts(row)
         if counts is not None:
@@ -371,13 +371,13 @@ class Scores(AsFrame):
         return values, weight
 
     def _counts(self, row: int) -> npt.NDArray[np.bool_] | None:
-        """Which queries enter the mean; None for all."""
+        """Return which queries count in the mean; None for all."""
         skips = self.measures[row].params.get("empty") == "skip"
         return ~np.isnan(self.values[row]) if skips else None
 
     @property
     def _weight(self) -> Float64 | None:
-        """The weights for means."""
+        """Return the weights for means."""
         return self.weight
 
     @property
@@ -419,17 +419,17 @@ class Scores(AsFrame):
         return signature_of(measure, self._digests, name, weighted=self._weight is not None)
 
     def _known(self) -> Scores:
-        """Scores whose signatures are known without reading a stream again: its judgments are unknown."""
+        """Return scores with unknown judgments, whose signatures need no second pass over a stream."""
         is_unread = self._stream is not None and "_digests" not in self.__dict__
         return self._of(self.queries) if is_unread else self
 
     def _all_signatures(self) -> dict[str, str]:
-        """The signatures that are stored with results."""
+        """Return the signatures to store with results."""
         known = self._known()
         return {str(measure): known._signature_at(row) for row, measure in enumerate(self.measures)}
 
-    _signatures: dict[str, str] | None = None  # those that results were stored with
-    _stream: Any = None  # that was evaluated, if its digests are not known
+    _signatures: dict[str, str] | None = None  # signatures that were stored with the results
+    _stream: Any = None  # the evaluated stream, if its digests are unknown
 
     @cached_property
     def _digests(self) -> Digests:
@@ -440,7 +440,7 @@ class Scores(AsFrame):
 
     @property
     def _functions(self) -> set[Function]:
-        """The gains that are functions."""
+        """Return the gains that are functions."""
         gains = {each.params.get("gain") for each in getattr(self, "resolved", self.measures)}
         return {gain for gain in gains if isinstance(gain, Function)}
 
@@ -452,7 +452,7 @@ class Scores(AsFrame):
     # ---- tables ----
 
     def _frame(self) -> pa.Table:
-        """The table of `to_arrow` without signatures, which take time."""
+        """Return the table of `to_arrow` without signatures, which take time."""
         queries = self.queries
         schema = pa.schema([*queries.schema, *map(field_of, self.measures)], queries.schema.metadata)
         return pa.Table.from_arrays([*queries.columns, *map(column_of, self.values)], schema=schema)

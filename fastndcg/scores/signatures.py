@@ -22,9 +22,11 @@ KEY = b"fastndcg.signatures"  # metadata of a table: the signature of each measu
 
 
 def signature_of(measure: Measure, found: Digests, convention: str | None, *, weighted: bool) -> str:
-    """The line of a measure, with all parameters that a convention has for it."""
+    """Return the line of a measure, with all parameters that a convention sets."""
     fields: dict[str, object] = dict(measure.params)
-    if (gain := str(fields.get("gain"))) in found.gains:  # elsewhere another function may have its name
+    if (
+        gain := str(fields.get("gain"))
+    ) in found.gains:  # another process may have another function of this name
         fields["gain"] = f"{gain} {found.gains[gain]:016x}"
     treated = "not relevant" if found.knows_unjudged else "none known"
     if measure.params.get("judged_only"):
@@ -49,7 +51,7 @@ def _shown(value: object) -> str:
 
 
 def fields_of(signature: str) -> dict[str, str]:
-    """The parts of a signature by their names; that of the measure is "measure".
+    """Return the parts of a signature by name; the first is "measure".
 
     >>> fields_of("RR@10|rel:1|queries:2:0f")
     {'measure': 'RR@10', 'rel': '1', 'queries': '2:0f'}
@@ -59,12 +61,12 @@ def fields_of(signature: str) -> dict[str, str]:
 
 
 def metadata_of(signatures: Mapping[str, Any]) -> dict[bytes, bytes]:
-    """Signatures by measure, or by run and measure, as metadata of a table."""
+    """Return signatures by measure, or by run and measure, as metadata of a table."""
     return {KEY: json.dumps(signatures, ensure_ascii=False).encode()}
 
 
 def stored_signatures(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """Signatures in the metadata of a table; none where there are none, or they cannot be read."""
+    """Return the signatures in the metadata of a table; none if they are absent or unreadable."""
     try:
         found = json.loads((metadata or {}).get(KEY, b"{}"))
     except ValueError:
@@ -72,9 +74,9 @@ def stored_signatures(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-_BLOCK = 1 << 12  # queries that are hashed together, so that their documents stay in a cache
+_BLOCK = 1 << 12  # queries that are hashed together, so that their documents stay in the cache
 _ALL = (1 << 64) - 1
-_ADDED = np.uint64(0x9E3779B97F4A7C15)  # so that no hash of a grade is 0
+_ADDED = np.uint64(0x9E3779B97F4A7C15)  # so that the hash of a grade is never 0
 
 
 class Digests(NamedTuple):
@@ -86,7 +88,7 @@ class Digests(NamedTuple):
     True
     """
 
-    kind: str  # "pool" of all judged documents, judgments of the "returned" ones, or "unknown"
+    kind: str  # of the "pool", of the "returned" documents, or "unknown"
     knows_unjudged: bool
     n_queries: int
     queries: int
@@ -114,24 +116,23 @@ class Digests(NamedTuple):
         )
 
 
-# ids that NumPy hashes sooner than Arrow is ready to
+# up to this many ids NumPy hashes faster, since Arrow needs longer to start
 _FEW = 1 << 19
 
 
 def digests_of_ids(ids: Any) -> Digests:
-    """Digests of queries whose judgments are unknown."""
+    """Return digests of queries whose judgments are unknown."""
     return Digests("unknown", False, len(ids), _sum(hashes_of_ids(ids)))
 
 
 def digests_of(
     rankings: Any, chosen: npt.NDArray[np.bool_] | None = None, functions: Iterable[Function] = ()
 ) -> Digests:
-    """Digests of the ids of all or `chosen` queries, and of how many documents of each grade each query has;
-    and of the gains of these grades by functions.
+    """Return digests of the ids of all or `chosen` queries, of the number of documents of each grade in each
+    query, and of the gains that functions give these grades.
 
-    Neither the order of rows and queries, nor the types of ids and grades change them. Of judgments the ids
-    of documents are not looked at: systems that return documents in other orders, or other ones of a pool,
-    are computed of the same judgments.
+    They depend neither on the order of rows and queries, nor on the types of ids and grades. Ids of documents
+    do not enter: systems that return other documents of a pool, or in another order, have the same judgments.
     """
     knows = rankings.is_judged is not None
     kind, of, is_judged = "pool", rankings.judged, None
@@ -160,26 +161,26 @@ def digests_of(
 
 
 def _digest_of_gains(function: Function, grades: npt.NDArray[Any]) -> int:
-    """A sum of hashes of each grade with its gain."""
+    """Return a sum of hashes of each grade with its gain."""
     levels, counts = np.unique(grades, return_counts=True)
     gains = np.array([float(function.call(level)) for level in levels.tolist()], np.float64)
     return _sum(mix(_hashes_of_numbers(levels) + _hashes_of_numbers(gains)) * counts.astype(np.uint64))
 
 
 def hashes_of_ids(column: Any) -> UInt64:
-    """A hash of each value as text, so that the number 7 and the text "7" have the same."""
+    """Hash each value as text, so that the number 7 and the text "7" have equal hashes."""
     ids = combine(decode(column))
     if pa.types.is_integer(ids.type) and not ids.null_count and len(ids) < _FEW:
         return mix(keys_of_digits(array_of(ids)) + _ADDED)
     try:
         texts = ids.cast(pa.large_string())
-    except pa.ArrowException:  # a type that Arrow has no texts for
+    except pa.ArrowException:  # Arrow cannot cast this type to text
         texts = pa.array(list(map(str, ids.to_pylist())), pa.large_string())
     return mix(keys_of(texts.fill_null("\0")) + _ADDED)
 
 
 def _hashes_of_numbers(numbers: npt.NDArray[Any]) -> UInt64:
-    """A hash of each number by its value, whatever its type."""
+    """Hash each number by its value, whatever its type."""
     if numbers.dtype.kind in "iu" and len(numbers):
         lowest, highest = int(numbers.min()), int(numbers.max())
         if (

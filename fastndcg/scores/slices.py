@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def columns_of_means(
     name: str, means: Sequence[float], moments: Iterable[Moments], confidence: float | None, *, weighted: bool
 ) -> dict[str, pa.Array]:
-    """Columns of a measure: the mean of each group, and its interval if `confidence` is set."""
+    """Return columns of a measure: the mean of each group, and its interval if `confidence` is set."""
     columns = {name: pa.array(means, pa.float64())}
     if confidence is not None:
         pairs = zip(means, moments, strict=True)
@@ -33,7 +33,7 @@ def columns_of_means(
 
 
 def column_names(columns: str | Iterable[str]) -> list[str]:
-    """Names of one or several columns, each once."""
+    """Return the names of one or several columns, each once."""
     if isinstance(columns, str):
         return [columns]
     if not isinstance(columns, Iterable):
@@ -52,13 +52,13 @@ def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> 
 
 
 def check_free(names: Iterable[str], taken: Iterable[str]) -> None:
-    """Raise `ColumnError` for a column that has the name of a column of the result."""
+    """Raise `ColumnError` for a column whose name the result uses itself."""
     for name in sorted({*names} & {*taken}):
         raise ColumnError(f'the column "{name}" has the name of a column of the result; rename it')
 
 
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
-    """Distinct combinations of values: their columns, and the rows of each, as `numbered_groups` orders them.
+    """Return distinct combinations of values and the rows of each, in the order of `numbered_groups`.
 
     >>> groups_of([pa.chunked_array([["b", None], ["a", "b"]])])[1]
     [array([2]), array([0, 3]), array([1])]
@@ -71,7 +71,7 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
 def numbered_groups(
     columns: Sequence[pa.ChunkedArray], n: int
 ) -> tuple[list[pa.Array], npt.NDArray[np.int64], int]:
-    """Distinct combinations of values: their columns, the number of that of each row, (n,), and how many they
+    """Return distinct combinations of values, the number of each row's combination, (n,), and how many there
     are; without columns all rows are one group.
 
     They ascend column by column: numbers, dates and times by value, texts by their code points; NaN and then
@@ -99,7 +99,7 @@ class SomeQueries(NamedTuple):
 
     queries: pa.Table
     rankings: Any
-    rows: npt.NDArray[np.bool_]  # whether a query of the rankings is among them
+    rows: npt.NDArray[np.bool_]  # True for queries in the subset
 
 
 OWN = "weight"
@@ -108,7 +108,7 @@ COUNTS = {"n_docs": "NumRet", "n_relevant": "NumRel"}
 
 
 def weights_by(scores: Any, weights: str | None) -> Float64 | None:
-    """A weight of each query, (n_queries,). Raises `InputError` or `ColumnError` if they are not known."""
+    """Return a weight for each query, (n_queries,). Raises `InputError` or `ColumnError` if unknown."""
     if weights is None or weights == OWN:
         own: Float64 | None = scores.weight
         return own if weights else None
@@ -146,7 +146,7 @@ def _count(scores: Any, weights: str, measure: Measure) -> Float64:
     rankings, rows = getattr(source, "rankings", source), getattr(source, "rows", slice(None))
     if hasattr(rankings, "offsets"):
         return count(rankings)[rows]
-    # a stream is read once more
+    # reads a stream again
     found: Float64 | None = None if scores._stream is None else scores._stream._count(count)
     if found is None or len(found) != scores.n_queries:
         raise InputError(

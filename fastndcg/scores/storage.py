@@ -14,18 +14,18 @@ from fastndcg.scores.signatures import metadata_of
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
 
-NOTATION = b"fastndcg.measure"  # metadata: the notation of a column that is named otherwise
+NOTATION = b"fastndcg.measure"  # key of metadata: the notation, if a column has another name
 
 
 def field_of(measure: Measure) -> pa.Field:
-    """The column of a measure, named as the user wrote it; the metadata hold the notation if it differs."""
+    """Return a measure's column, named as the user wrote it; the metadata hold the notation if it differs."""
     notation = str(measure)
     metadata = None if measure.label == notation else {NOTATION: notation}
     return pa.field(measure.label, pa.float64(), metadata=metadata)
 
 
 class ResultsFile:
-    """A file to which results of queries are written as they are computed, so many at once."""
+    """A file to which results of queries are written as they are computed, in blocks of rows."""
 
     def __init__(self, path: os.PathLike[str], kind: str, at_once: int) -> None:
         self._path, self._kind, self._at_once = path, kind, at_once
@@ -40,7 +40,7 @@ class ResultsFile:
             self._flush()
 
     def sign(self, signatures: Mapping[str, Any]) -> None:
-        """Store signatures: with the first results, or later, for which Parquet alone has a place."""
+        """Store signatures with the first results, or, in Parquet, later."""
         self._metadata = metadata_of(signatures)
 
     def restart(self) -> None:
@@ -70,7 +70,7 @@ class ResultsFile:
 
 @contextmanager
 def results_file(path: str | os.PathLike[str], at_once: int = 1 << 17) -> Iterator[ResultsFile]:
-    """Open a file for results in the format of its ending. It appears complete when closed, or not at all.
+    """Open a file for results, in the format of its suffix. It appears when closed, complete, or not at all.
 
     Raises `SourceError` where it cannot be written.
     """
@@ -80,5 +80,5 @@ def results_file(path: str | os.PathLike[str], at_once: int = 1 << 17) -> Iterat
             yield results
             results.close()
         finally:
-            with suppress(OSError, pa.ArrowException):  # the error that is being raised says more
+            with suppress(OSError, pa.ArrowException):  # the error being raised says more
                 results.restart()

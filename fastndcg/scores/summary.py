@@ -69,7 +69,7 @@ class Summary(Table):
 
     @cached_property
     def _arrow(self) -> pa.Table:
-        """The table, made when it is first needed, since pyarrow imports pandas for it."""
+        """The table; made on first use, since pyarrow imports pandas for it."""
         types = dict.fromkeys(self._labels, pa.string()) | dict.fromkeys(self._numbers, pa.float64())
         types |= dict.fromkeys(self._COUNTS, pa.int64())
         return pa.Table.from_pylist(self.rows, pa.schema(types))
@@ -78,7 +78,7 @@ class Summary(Table):
         return Summary, (self.rows, self.signatures)
 
     def _texts(self) -> list[list[str]]:
-        """The table as strings; the first row is the header."""
+        """Return the table as strings; the first row is the header."""
         rows = [[*self._labels, *self._numbers, *self._COUNTS]]
         for row in self.rows:
             texts = [row[name] for name in self._labels]
@@ -89,14 +89,14 @@ class Summary(Table):
         return rows
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
-        """Like `Table.text`, with all means."""
+        """Return the table as text, like `Table.text`, with all means."""
         return fit(self._texts(), len(self._labels), self._DROPS, width, see)
 
     def under(self, heading: str) -> str:
-        """The table below a heading, for the repr of scores."""
+        """Return the table below a heading, for the repr of scores."""
         return f"{heading}\n{self.text(terminal_width(), 'summary().to_arrow()')}"
 
 
 def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:
-    """`low` and `high` of a mean, by Student's t."""
+    """Return `low` and `high` of a mean, by Student's t."""
     return t_interval(mean, *moments.error(weighted=weighted), check_confidence(confidence))._asdict()

@@ -1,7 +1,7 @@
 """Statistics of the values of queries: means, confidence intervals, and tests of which system is better.
 
-exact_sums  sums and means, correctly rounded, of one or of many groups; those of parts merge exactly
-intervals   confidence intervals of means, and what a test detects
+exact_sums  correctly rounded sums and means, of one or many groups; sums of parts merge exactly
+intervals   confidence intervals of means, and the difference that a test detects
 significance
             paired and Welch's t test, and the corrections of several p-values by Holm and Benjamini-Hochberg
 resampling  tests and intervals by random signs and draws

@@ -1,8 +1,8 @@
 """Correctly rounded means, and the other numbers of a summary.
 
 A float64 is a whole number times a power of two, so a sum of float64 values, or of products of two of them,
-is exactly an integer of Python in a fixed unit. It does not depend on the order of the values, nor on how
-they are split among batches, threads or machines: the sums of parts are added with `+`.
+is exactly a Python integer in a fixed unit. It depends neither on the order of the values, nor on how they
+are split among batches, threads or machines: the sums of parts are added with `+`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from fastndcg.errors import InputError
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
 
-_CHUNK = (1 << 15) - 1  # values whose temporary arrays stay in a core's cache
+_CHUNK = (1 << 15) - 1  # number of values whose temporary arrays stay in a core's cache
 _CHUNK_BY_GROUP = 1 << 26  # so that a step takes at least 13 bits of each value
 _BITS = 2560  # products of two float64, and all steps towards them, are whole numbers of 2**-_BITS
 _ONE = 1 << _BITS
-# share of the values by which results that are equal may differ, as sums of the same numbers in another order
+# relative difference up to which results count as equal, as sums of the same numbers in another order
 ROUNDING = 2.0**-44
 
 
 def is_constant(off: Float64, size: float) -> bool:
-    """Whether values are equal up to rounding, from their differences from their mean; `size` is the largest
-    absolute value of what they were computed from.
+    """Return whether values are equal up to rounding, by their deviations from the mean; `size` is the
+    largest absolute value that they were computed from.
 
     >>> is_constant(np.array([0.4 - 0.2, 0.6 - 0.4]) - 0.2, 0.6)
     True
@@ -42,7 +42,7 @@ def is_constant(off: Float64, size: float) -> bool:
 
 
 def differences_of(one: npt.ArrayLike, other: npt.ArrayLike) -> Float64:
-    """one - other, and 0 where the two are equal up to rounding.
+    """Return one - other, or 0 where the two are equal up to rounding.
 
     >>> differences_of([0.1 + 0.2, 0.5], [0.3, 0.25])
     array([0.  , 0.25])
@@ -54,7 +54,7 @@ def differences_of(one: npt.ArrayLike, other: npt.ArrayLike) -> Float64:
 
 
 def ranks_of(values: npt.NDArray[Any], least: float) -> Int64:
-    """The rank of each value from 0, equal for neighbours that differ by at most `least`.
+    """Return the rank of each value from 0, equal for neighbours that differ by at most `least`.
 
     >>> ranks_of(np.array([0.5, 0.2, 0.6 - 0.4]), 1e-12)
     array([1, 0, 0])
@@ -65,19 +65,19 @@ def ranks_of(values: npt.NDArray[Any], least: float) -> Int64:
 
 
 def starts_of(groups: Int64) -> Int64:
-    """Where each group begins in ascending numbers of groups."""
+    """Return where each group begins in ascending numbers of groups."""
     return np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
 
 
 def scaled(weight: Float64) -> Float64:
-    """Weights divided by a power of two, so that neither their squares nor the sum of these overflow."""
+    """Divide weights by a power of two, so that neither their squares nor the sum of these overflow."""
     divided: Float64 = np.ldexp(weight, -math.frexp(float(weight.max(initial=0.0)))[1])
     return divided
 
 
 def exact_sum(*factors: npt.ArrayLike) -> Fraction:
-    """The exact sum of values, or of the products of two arrays. Raises `InputError` for values that are not
-    finite.
+    """Return the exact sum of values, or of products of two arrays. Raises `InputError` for values that are
+    not finite.
 
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
@@ -91,8 +91,8 @@ def exact_sum(*factors: npt.ArrayLike) -> Fraction:
 
 
 def mean(values: Float64, weight: Float64 | None = None) -> float:
-    """The mean, or the weighted mean, rounded once; NaN for no values, a value or weight that is not finite,
-    or weights that are all 0.
+    """Return the (weighted) mean, rounded once; NaN for no values, a value or weight that is not finite, or
+    weights that are all 0.
 
     >>> mean(np.array([0.1] * 10))
     0.1
@@ -106,19 +106,19 @@ def mean(values: Float64, weight: Float64 | None = None) -> float:
 
 
 class Moments(NamedTuple):
-    """Exact sums over some values of one measure, or over those of each group. The sums of parts add up to
-    exactly those of the whole.
+    """Exact sums over some values of one measure, or over each group of values. The sums of parts add up
+    exactly to those of the whole.
 
     >>> values = np.array([0.1, 0.2, 0.7])
     >>> Moments.of(values[:1]) + Moments.of(values[1:]) == Moments.of(values)
     True
     """
 
-    n_values: Any  # an int, or an array of them by group, as all sums are
-    undefined: Any  # not finite, or of such a weight: they are in `n_values` and in none of the sums
-    total: Any = 0  # this and the other sums are whole numbers of 2**-_BITS
+    n_values: Any  # an int, or an array of ints by group, like all sums
+    undefined: Any  # values or weights that are not finite; only `n_values` counts them
+    total: Any = 0  # all sums are multiples of 2**-_BITS
     squares: Any = 0
-    weights: Any = 0  # 0 where there are no weights, as are the next
+    weights: Any = 0  # this and the following sums are 0 without weights
     weighted: Any = 0
     weighing: Any = 0  # values whose weight is not 0
     # sums over w^2, w * wv and wv * wv, for the error of the weighted mean; wv is weight times value, rounded
@@ -198,17 +198,17 @@ class Moments(NamedTuple):
         return cls(*map(add, *parts))
 
     def of_groups(self, rows: Int64) -> Moments:
-        """The sums of some of the groups."""
+        """Return the sums of some of the groups."""
         return Moments(*(each[rows] if isinstance(each, np.ndarray) else each for each in self))
 
     def each(self) -> list[Moments]:
-        """The sums of each group."""
+        """Return the sums of each group."""
         n = len(self.n_values)
         columns = [field.tolist() if isinstance(field, np.ndarray) else [field] * n for field in self]
         return list(map(Moments._make, zip(*columns, strict=True)))
 
     def mean(self, *, weighted: bool = False) -> float:
-        """As the function `mean`: rounded once; NaN for no values, a NaN among them, or only zero weights."""
+        """Mean, rounded once; NaN for no values, a NaN among them, or only zero weights."""
         divisor = self.weights if weighted else self.n_values << _BITS
         if not self.n_values or self.undefined or not divisor:
             return float("nan")
@@ -233,7 +233,7 @@ class Moments(NamedTuple):
             return self.std() / math.sqrt(n), float(n - 1)
         sums = (self.weights, self.weighted, *self[-5:-2])
         every = functools.reduce(operator.or_, sums)
-        # at the end of all sums, most of whose digits they are
+        # last digits of the sums
         zeros = min((every & -every).bit_length() - 1, _BITS)
         w, total, w_squares, products, squares = (each >> zeros for each in sums)
         scale = _BITS - zeros
@@ -249,7 +249,7 @@ class Moments(NamedTuple):
         return self.low, self.high
 
 
-# the sums of `Moments`, with the factors of each
+# sums of `Moments`, with the factors of each
 _FACTORS: list[tuple[str, ...]] = [
     ("total", "value"),
     ("squares", "value", "value"),
@@ -262,7 +262,7 @@ _FACTORS: list[tuple[str, ...]] = [
 
 
 def root(numerator: int, denominator: int) -> float:
-    """The square root of a ratio that may be too large for a float64, or too small.
+    """Return the square root of a ratio that may be too large or too small for a float64.
 
     >>> root(10**400, 1)
     1e+200
@@ -301,10 +301,10 @@ def _largest(values: Float64) -> float:
 
 
 def _sum(factors: Sequence[Float64], groups: Int64 | None = None, n_groups: int = 0) -> Any:
-    """The exact sum of values, or of products of two, in units of 2**-_BITS; or an array of those by group.
+    """Return the exact sum of values, or of products of two, in units of 2**-_BITS; or an array by group.
 
-    Values are split into powers of two times whole numbers of so few bits that float64 adds up these, or
-    their products, without rounding.
+    Values are split into powers of two times integers of so few bits that float64 adds these, or their
+    products, without rounding.
     """
     one, other = factors[0], factors[-1]
     total: Any = 0 if groups is None else np.zeros(n_groups, object)
@@ -324,15 +324,15 @@ def _sum(factors: Sequence[Float64], groups: Int64 | None = None, n_groups: int 
             if groups is not None:
                 products = digits if others is None else digits * others
                 sums = np.bincount(groups[chunk], products, n_groups).astype(np.int64).astype(object)
-            else:  # not `@`, for which BLAS starts threads
+            else:  # not `@`, since BLAS would start threads
                 sums = int(digits.sum() if others is None else np.einsum("i,i", digits, others))
             total += sums << (unit + power + _BITS)
     return total
 
 
 def _leading_bits(values: Float64, bits: int) -> Iterator[tuple[int, Float64]]:
-    """Yield powers of two and whole numbers of so many bits, which make up the values: first the leading bits
-    of the largest, then those of what is left.
+    """Split values into powers of two times integers of so many bits: first the leading bits, then those of
+    the remainder.
     """
     scale, rest = 0, values.copy()
     while largest := _largest(rest):

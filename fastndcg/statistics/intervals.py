@@ -1,6 +1,6 @@
 """Confidence intervals of means by Student's t distribution, and the differences that its test detects.
 
-The distribution is written here, so that intervals need no SciPy; tests compare it with SciPy's to 1e-12.
+The distribution is implemented here, so that intervals do not need SciPy; tests compare it to 1e-12.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check_size(name: str, size: object, what: str, example: float) -> float:
         raise InputTypeError(f"{name}={size!r} is not a number; expected 0 or more, as in {name}={example}")
     try:
         found = float(size)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         found = math.inf
     if not 0 <= found < math.inf:
         raise InputError(
@@ -54,7 +54,7 @@ def check_size(name: str, size: object, what: str, example: float) -> float:
 
 
 def t_interval(mean: float, error: float, freedom: float, confidence: float) -> Interval:
-    """mean ± t(freedom, 1 - (1 - confidence) / 2) * error; NaN where there are too few values for an error.
+    """Return mean ± t(freedom, 1 - (1 - confidence) / 2) * error; NaN if too few values give no error.
 
     >>> t_interval(0.5, 0.1, 9, 0.95)
     Interval(low=0.27378428372..., high=0.72621571627...)
@@ -66,7 +66,7 @@ def t_interval(mean: float, error: float, freedom: float, confidence: float) -> 
 
 
 def t_two_sided(t: float, freedom: float) -> float:
-    """Two-sided p-value: the probability that Student's t is at least as far from 0 as `t`; never 0.
+    """Return the two-sided p-value: the probability that Student's t is at least as far from 0; never 0.
 
     >>> round(t_two_sided(2.2621571628, 9), 9)
     0.05
@@ -89,7 +89,7 @@ def t_two_sided(t: float, freedom: float) -> float:
 
 
 def _t_of_few(t: float, freedom: float) -> float:
-    """The same for little freedom, where the density falls too slowly to be integrated: the incomplete beta
+    """Return it for few degrees of freedom, whose density falls too slowly to integrate: the incomplete beta
     function I(x; freedom / 2, 1 / 2) with x = freedom / (freedom + t^2), as a power series of x or of 1 - x.
     """
     root, a, b = math.sqrt(freedom), freedom / 2, 0.5
@@ -107,14 +107,14 @@ def _t_of_few(t: float, freedom: float) -> float:
 
 
 def t_density(t: float, freedom: float) -> float:
-    """Density of Student's t."""
+    """Return the density of Student's t."""
     peak = _gamma_ratio(freedom / 2) / math.sqrt(freedom * math.pi)
     return peak * math.exp(-(freedom + 1) / 2 * math.log1p(t / freedom * t))
 
 
 @cache
 def _nodes() -> list[tuple[float, float]]:
-    """Nodes from 0 to infinity and weights that integrate smooth functions to the precision of float64.
+    """Return nodes from 0 to infinity and weights that integrate smooth functions to float64 precision.
 
     Steps of h along u = exp(pi / 2 sinh x) (Takahasi and Mori, 1974).
     """
@@ -128,7 +128,7 @@ def _nodes() -> list[tuple[float, float]]:
 
 @lru_cache(64)
 def t_quantile(outside: float, freedom: float) -> float:
-    """The t with probability `outside` beyond its absolute value.
+    """Return the t with probability `outside` beyond its absolute value.
 
     >>> round(t_quantile(0.05, 9), 9)
     2.262157163
@@ -140,10 +140,10 @@ def t_quantile(outside: float, freedom: float) -> float:
     t: float = -normal_distribution().inv_cdf(outside / 2)
     for _ in range(1000):  # Newton's method from the left of a convex function, which never oversteps
         density = t_density(t, freedom)
-        if not density:  # freedom is next to nothing: one value has all the weight
+        if not density:  # almost no freedom: one value has all the weight
             return math.inf
         step = (t_two_sided(t, freedom) - outside) / (2 * density)
-        t = max(t + step, 0.0)  # below 0 by rounding, where `outside` is nearly 1, it would run away
+        t = max(t + step, 0.0)  # below 0 by rounding, if `outside` is nearly 1, the iteration would diverge
         if abs(step) <= 1e-15 * t:
             break
     return t
@@ -154,13 +154,13 @@ _LEAST = 2.2250738585072014e-308  # the smallest normal float64
 
 @cache
 def normal_distribution() -> Any:
-    from statistics import NormalDist  # here, because it brings random
+    from statistics import NormalDist  # imported here, because it imports random
 
     return NormalDist()
 
 
 def _gamma_ratio(a: float) -> float:
-    """gamma(a + 1/2) / gamma(a); a difference of logarithms would lose it to rounding for large a."""
+    """Return gamma(a + 1/2) / gamma(a); for large a, a difference of logarithms would lose precision."""
     ratio = 1.0
     while a < 40:
         ratio *= a / (a + 0.5)
@@ -170,8 +170,8 @@ def _gamma_ratio(a: float) -> float:
 
 
 def shift_to_detect(freedom: float, confidence: float, power: float) -> float:
-    """The difference, in standard errors, that the two-sided t-test finds with this power: the sum of two
-    quantiles of Student's t, which the noncentral t is close to.
+    """Return the difference, in standard errors, that the two-sided t-test finds with this power: the sum of
+    two quantiles of Student's t, which approximates the noncentral t.
     """
     of_power = t_quantile(2 * min(power, 1 - power), freedom)
     return max(t_quantile(1 - confidence, freedom) + math.copysign(of_power, power - 0.5), 0.0)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 METHODS = ("percentile", "bca")
 
-EXACT = 20  # values whose signs are all tried: a million ways
+EXACT = 20  # up to this many values all signs are tried: a million ways
 _SUMS = 1 << 14  # resamples of a thread that are computed together, so that their sums stay in a cache
 _LEAST_FOR_THREADS = 1 << 20  # additions below which starting threads costs more than it saves
-_MOST = 1 << 31  # values that a random number of 32 bits can name
+_MOST = 1 << 31  # most values that a random number of 32 bits can index
 
 
 def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
-    """The number of resamples and the seed. Raises `InputError` or `InputTypeError` if one is not valid."""
+    """Validate the number of resamples and the seed. Raises `InputError` or `InputTypeError`."""
     for name, value in (("resamples", resamples), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InputTypeError(f"{name}={value!r} is not a whole number")
@@ -63,7 +63,7 @@ def sign_flips(
     slack = _roundings(len(differences), size, largest)
     values = values[np.abs(values) > slack]
     observed = abs(int(values.sum()))
-    # the same for any order of queries, and whichever system is the baseline
+    # independent of the order of queries, and of which system is the baseline
     sizes = np.sort(np.abs(values))
     least = observed - slack
     if len(sizes) <= exact:
@@ -87,12 +87,12 @@ def bootstrap_interval(
     middle: float | None = None,
     size: float | None = None,
 ) -> Interval:
-    """The bootstrap interval of a mean; NaN for fewer than two values, or one that is not finite. It is
-    widened to contain the mean, or `middle`, the mean as others round it. `size` is the largest absolute
-    value of what values were computed from.
+    """Return the bootstrap interval of a mean; NaN for fewer than two values, or one that is not finite. It
+    is widened to contain the mean, or `middle`, the mean as others round it. `size` is the largest absolute
+    value that values were computed from.
     """
     middle = mean(values, weight) if middle is None else middle
-    if weight is not None:  # sums are too coarse for the least of them
+    if weight is not None:  # sums are too coarse for the smallest value
         weight = np.where(weight > ROUNDING * weight.max(initial=0.0), weight, 0.0)
     if len(values) < 2 or math.isnan(middle) or (weight is not None and np.count_nonzero(weight) < 2):
         return Interval(math.nan, math.nan)
@@ -108,11 +108,11 @@ def bootstrap_interval(
     n, w = len(values), np.ones(len(values)) if weight is None else weight
     if is_constant(values[w > 0] - middle, size):
         return Interval(middle, middle)
-    power = math.frexp(size)[1]  # powers of what is divided by 2**power do not overflow
+    power = math.frexp(size)[1]  # after division by 2**power, powers do not overflow
     values, size, center = np.ldexp(values, -power), math.ldexp(size, -power), math.ldexp(middle, -power)
 
     def draw(column: Float64) -> Float64:
-        """Sums of samples of the same size, drawn with replacement, (resamples,)."""
+        """Return sums of samples of the same size, drawn with replacement, (resamples,)."""
         largest = float(np.abs(column).max()) * len(column)
         sums = _run("draw_sums", _whole(column, largest), float(len(column)), resamples, seed, threads)
         scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
@@ -149,7 +149,7 @@ def _corrected(
     found = []
     for share in shares:
         shifted = bias + normal.inv_cdf(share)
-        # beyond where the correction is infinite there is no quantile but the last
+        # where the correction is infinite, only the last quantile remains
         part = 1 - skew * shifted
         found.append(normal.cdf(bias + shifted / part) if part > 0 else float(shifted > 0))
     return found
@@ -159,7 +159,7 @@ def _corrected(
 
 
 def _whole(values: Float64, largest: float) -> Int64:
-    """Values as multiples of a power of two, so that sums up to `largest` fit an int64."""
+    """Return values as multiples of a power of two, so that sums up to `largest` fit an int64."""
     return np.rint(np.ldexp(values, 61 - math.frexp(largest)[1])).astype(np.int64)
 
 
@@ -178,7 +178,7 @@ def _sums_of_clusters(values: Int64, clusters: Int64) -> Int64:
 
 
 def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) -> tuple[Float64, Float64]:
-    """The mean of each cluster, and its weight: the sum of its weights, or its number of values."""
+    """Return the mean of each cluster, and its weight: the sum of its weights, or its number of values."""
     order = np.lexsort((values, clusters) if weight is None else (weight, values, clusters))
     starts = starts_of(clusters[order])
     w = np.ones(len(values)) if weight is None else scaled(weight)[order]
@@ -195,7 +195,7 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
     name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = dispatch.cores() if work * resamples >= _LEAST_FOR_THREADS else 1
-    # equally many for each thread: of 100,000 resamples in runs of _SUMS, one of four threads got a third
+    # equal shares: with runs of _SUMS, one of four threads got a third of 100,000 resamples
     runs_of_each = -(-resamples // (_SUMS * threads))
     size = -(-resamples // (runs_of_each * threads))
 
@@ -206,7 +206,7 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
 
     with Task("Resampling", "resamples") as task:
         task.advance(0, resamples)
-        # threads of Python: safe in every host, and kernels release the GIL
+        # Python threads: safe in every host, and kernels release the GIL
         for done in in_threads(run, range(0, resamples, size), threads):
             task.advance(done, resamples)
     return found

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Spread(NamedTuple):
-    """A mean, or the difference of two, and its standard error."""
+    """A mean, or the difference of two means, and its standard error."""
 
     n: int
     mean: float
-    std: float  # of the values, one each query
+    std: float  # standard deviation of the values, one per query
     error: float  # standard error of the mean
     freedom: float  # degrees of freedom of the error
 
@@ -40,8 +40,8 @@ class Spread(NamedTuple):
         clusters: Int64 | None = None,
         size: float | None = None,
     ) -> Spread:
-        """Of values, (n,), their weights and the numbers of their clusters, if any; NaN for fewer than two,
-        or a NaN among them. `size` is the largest absolute value of what values were computed from.
+        """Compute it from values, (n,), their weights and cluster numbers, if any; NaN for fewer than two, or
+        a NaN among them. `size` is the largest absolute value that values were computed from.
 
         With m the mean, w the weights (or 1) and G clusters (or values), the error is the root of G / (G - 1)
         * sum over clusters of (sum of w (v - m) in it)^2 / (sum of w)^2. Degrees of freedom are G - 1, and
@@ -56,7 +56,7 @@ class Spread(NamedTuple):
         if n < 2 or math.isnan(middle):
             return cls(n, middle, math.nan, math.nan, math.nan)
         size = float(np.abs(values).max()) if size is None else size
-        # squares are of values off the mean, divided by a power of two against overflow
+        # deviations are divided by a power of two, so that their squares do not overflow
         power, w = math.frexp(size)[1], np.ones(n) if weight is None else weight
         off = np.ldexp(values - middle, -power)
         settled = middle if abs(middle) > ROUNDING * size else 0.0  # the mean of values without a spread
@@ -82,7 +82,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def independent(cls, sample: Spread, baseline: Spread) -> Spread:
-        """Of the difference of two samples that share no query, by Welch; degrees of freedom are
+        """Compute the difference of two samples that share no query, by Welch; degrees of freedom are
         Satterthwaite's.
         """
         power = max(math.frexp(each)[1] for each in (sample.std, baseline.std, 0.0))
@@ -102,13 +102,13 @@ class Spread(NamedTuple):
         return t_interval(self.mean, self.error, self.freedom, confidence)
 
     def p(self) -> float:
-        """The p-value of the t-test; never 0."""
+        """Return the p-value of the t-test; never 0."""
         if not self.error:
             return t_two_sided(math.inf, 1) if self.mean else 1.0
         return t_two_sided(self.mean / self.error, self.freedom)
 
     def numbers(self, confidence: float) -> dict[str, float]:
-        """Interval, effect size, and the difference detected with a power of 0.8."""
+        """Return the interval, effect size, and difference detected with a power of 0.8."""
         return {
             **self.interval(confidence)._asdict(),
             "effect": self.effect,
@@ -118,13 +118,13 @@ class Spread(NamedTuple):
 
     @property
     def effect(self) -> float:
-        """The mean in standard deviations, with Hedges' correction of its bias."""
+        """Return the mean in standard deviations, with Hedges' correction for bias."""
         correction = 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else math.nan
         return correction * self.mean / self.std if self.std > 0 else math.nan
 
 
 def direction(middle: float, values: Float64, least: float = 0.0) -> float:
-    """The sign of the mean, 1 or -1, if its size exceeds `least`; 0 for values that are symmetric within it.
+    """Return the sign of the mean, 1 or -1, if it exceeds `least`; 0 for values that are symmetric within it.
     Negated values have the opposite sign.
     """
     if abs(middle) > least:
@@ -136,7 +136,7 @@ def direction(middle: float, values: Float64, least: float = 0.0) -> float:
 
 
 def holm(p: list[float]) -> list[float]:
-    """p-values adjusted for the family-wise error rate (Holm 1979).
+    """Adjust p-values for the family-wise error rate (Holm 1979).
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -149,7 +149,7 @@ def holm(p: list[float]) -> list[float]:
 
 
 def benjamini_hochberg(p: list[float]) -> list[float]:
-    """p-values adjusted for the false discovery rate (Benjamini and Hochberg 1995).
+    """Adjust p-values for the false discovery rate (Benjamini and Hochberg 1995).
 
     >>> [round(each, 3) for each in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
     [0.02, 0.04, 0.04, 0.02]
@@ -165,5 +165,5 @@ CORRECTIONS = {"holm": holm, "bh": benjamini_hochberg}
 
 
 def _ascending(p: list[float]) -> list[int]:
-    """The places of p-values that are no NaN, the least first."""
+    """Return the indices of p-values that are not NaN, in ascending order."""
     return sorted((place for place, each in enumerate(p) if not math.isnan(each)), key=p.__getitem__)
