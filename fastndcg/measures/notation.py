@@ -216,8 +216,8 @@ def as_measure(measure: object) -> Measure:
     if type(measure).__module__.partition(".")[0] == "ir_measures":
         return parse(re.sub(r"^Accuracy\b", "AUC", str(measure)))  # other tools' name for Success
     raise InputTypeError(
-        f"{measure!r} is a {type(measure).__name__}; a measure is nDCG@10, a string like 'nDCG@10', "
-        "or an ir_measures object"
+        f"{measure!r} ({type(measure).__name__}) is not a measure; expected nDCG@10, a string like "
+        "'nDCG@10', or an ir_measures object"
     )
 
 

@@ -236,6 +236,7 @@ class FileDataset(Dataset, ABC):
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         words = [] if columns.grades is None else [columns.relevance]
+        words += [columns.relevance, columns.score] if columns.are_ids else []
         others = (columns.relevance, columns.score, columns.weight, columns.propensity)
         numbers = [name for name in others if name is not None and name not in words]
         ids = [name for name in (*columns.id_columns, columns.doc_id, *columns.keep) if name is not None]

@@ -41,8 +41,8 @@ def open_any(
 ) -> Dataset:
     """Open a path, several of them, or a table. Raises as `open_tables` and `frame_of` do."""
     if not is_path(data):
-        frame = frame_of(data)
-        return GivenTable(frame=frame if dialect is None else frame.named("data", dialect.columns))
+        columns = None if dialect is None else dialect.columns
+        return GivenTable(frame=frame_of(data, columns).named("data", columns))
     paths = list(data) if isinstance(data, list | tuple) else [data]
     return open_tables(paths, threads, named=named, dialect=dialect)
 

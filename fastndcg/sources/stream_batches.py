@@ -132,7 +132,7 @@ class FileStream(RankingsStream):
 
     @property
     def _is_lists(self) -> bool:
-        return is_list(self._dataset.types[self.columns.relevance])
+        return self.columns.are_ids or is_list(self._dataset.types[self.columns.relevance])
 
     def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
         groups = None if self.columns.query is None else self._groups(is_begun=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -62,6 +63,8 @@ def fields_of_table(
     grouping rows a second time.
     """
     names = columns.relevance, columns.score
+    if columns.are_ids:
+        return _from_id_lists(table, columns, numbers, to_decode)
     listed = [name for name in names if is_list(table.schema.field(name).type)]
     if len(listed) == 1:
         other = columns.score if listed[0] == columns.relevance else columns.relevance
@@ -69,8 +72,7 @@ def fields_of_table(
             f'column "{listed[0]}" holds lists and column "{other}" {table.schema.field(other).type}; '
             "expected both as lists, a row for each query, or both as numbers, a row for each document"
         )
-    of_ids = bool(listed) and (columns.are_ids or _are_texts(table, columns))
-    if of_ids:
+    if listed and _are_texts(table, columns):
         return _from_id_lists(table, columns, numbers, to_decode)
     if columns.duplicates == "first":
         if listed:
@@ -334,9 +336,10 @@ def falling_ranks(offsets: Int64) -> Int64:
 
 
 def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A list of the ids of each text, which are separated by blanks. A null holds none.
+    """A list of the ids of each text: separated by blanks, or a list as JSON or Python writes it. A null
+    holds none.
 
-    >>> ids_in_text("prediction", pa.chunked_array([["10 11", "", None, "12"]])).to_pylist()
+    >>> ids_in_text("prediction", pa.chunked_array([["10 11", "", None, "['12']"]])).to_pylist()
     [['10', '11'], [], [], ['12']]
     """
     import pyarrow.compute as pc
@@ -349,17 +352,47 @@ def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
             f'column "{name}" is {column.type}; expected lists of ids, or text of ids separated by blanks'
         )
     texts = pc.utf8_trim_whitespace(pc.fill_null(combine(texts), ""))
-    listed = texts.filter(pc.match_substring_regex(texts, r"^[\[{(]|[,;]\s"))
-    if len(listed):
+    are_lists = pc.starts_with(texts, "[")
+    ids = texts.filter(pc.invert(are_lists))
+    has_blanks = pc.any(pc.match_substring_regex(ids, r"\s")).as_py()
+    unclear = ids.filter(pc.match_substring_regex(ids, r"^[{(]|[,;]\s" if has_blanks else r"^[{(]|[,;|]"))
+    if len(unclear):
         raise InputError(
-            f'column "{name}" holds {shown(listed[0])}, which is not text of ids separated by blanks; '
-            "parse it into a list before"
+            f'column "{name}" holds {shown(unclear[0])}, which could be one id or several. Separate ids by '
+            'blanks, or write lists, as in ["a", "b"]'
         )
     split = pc.utf8_split_whitespace(texts)
+    if pc.any(are_lists).as_py():
+        rows = zip(texts, split, array_of(are_lists).tolist(), strict=True)
+        split = pa.array(
+            [_written_list(name, text) if is_one else ids.as_py() for text, ids, is_one in rows],
+            pa.list_(pa.string()),
+        )
     sizes = np.where(array_of(pc.equal(texts, "")), 0, array_of(pc.list_value_length(split)))
     flat = split.flatten()
     lists = pa.LargeListArray.from_arrays(offsets_from(sizes), flat.filter(pc.not_equal(flat, "")))
     return pa.chunked_array([lists])
+
+
+def _written_list(name: str, text: pa.Scalar) -> list[str]:
+    """The ids of a list as JSON or Python writes it."""
+    import ast
+    import json
+
+    written = text.as_py()
+    try:
+        found = json.loads(written)
+    except (ValueError, RecursionError):
+        try:  # Python joins strings that no comma separates, as NumPy writes them
+            found = None if re.search(r"""['"]\s+['"]""", written) else ast.literal_eval(written)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            found = None
+    if isinstance(found, list) and all(type(each) in (int, str) for each in found):
+        return list(map(str, found))
+    raise InputError(
+        f'column "{name}" holds {shown(text)}, which is not a list of ids; '
+        'expected ids separated by blanks, or lists such as ["a", "b"]'
+    )
 
 
 def _from_id_lists(
@@ -376,7 +409,8 @@ def _from_id_lists(
         weight = numbers_in(column_name(name), plain(table[name]), "weights", of_rows)
     sides = []
     for name in (columns.relevance, columns.score):
-        offsets, docs = split_lists(name, table[name], of_rows)
+        lists = table[name] if is_list(table[name].type) else ids_in_text(name, table[name])
+        offsets, docs = split_lists(name, lists, of_rows)
         blame = of_rows._replace(offsets=offsets, in_lists=True)
         docs = doc_ids_in(name, docs, blame)
         if pa.types.is_floating(docs.type) or pa.types.is_nested(docs.type):

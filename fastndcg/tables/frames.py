@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 from weakref import WeakSet
 
@@ -56,7 +57,7 @@ class Frame:
 
     def named(self, label: str, columns: Sequence[str] | None) -> Frame:
         """The same table with other names, where its own only count columns. Raises `ColumnError`."""
-        if columns is None:
+        if columns is None or list(columns) == list(self.names):
             return self
         if len(columns) != len(self.names) or not all(map(COUNTING.fullmatch, self.names)):
             raise ColumnError(
@@ -79,6 +80,11 @@ class Frame:
             raise ColumnError(f"{error}{self.hint}") from None
 
 
+def is_row(row: Any) -> bool:
+    """Whether this is a row of values without names."""
+    return type(row) in (tuple, list, np.ndarray)
+
+
 def is_table(data: Any) -> bool:
     """Whether an iterable is a table, not a list of rows."""
     pandas = sys.modules.get("pandas")
@@ -90,14 +96,24 @@ def is_table(data: Any) -> bool:
     )
 
 
-def frame_of(data: Any) -> Frame:
-    """A table of any library; in one of pandas NaN stays NaN, where pyarrow would take it for null.
+def frame_of(data: Any, columns: Sequence[str] | None = None) -> Frame:
+    """A table of any library, records, or rows whose values `columns` names. NaN of pandas stays NaN, where
+    pyarrow would take it for null.
 
     Raises `InputTypeError` for what is none.
 
     >>> frame_of({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).names
     ['label', 'score']
     """
+    if isinstance(data, list | tuple) and data:
+        if all(isinstance(row, Mapping) for row in data):
+            data = {
+                name: [row.get(name) for row in data] for name in dict.fromkeys(chain.from_iterable(data))
+            }
+        elif columns is not None and all(is_row(row) and len(row) == len(columns) for row in data):
+            data = dict(zip(columns, map(list, zip(*data, strict=True)), strict=True))
+    elif columns is not None and isinstance(data, np.ndarray) and data.shape[1:] == (len(columns),):
+        data = dict(zip(columns, data.T, strict=True))
     pandas, dataset, polars, duckdb = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars", "duckdb"))
     if isinstance(data, pa.Table):
         return _of_schema(data.schema, lambda names: [data.select(names)])
@@ -185,6 +201,8 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
     if isinstance(data, list | tuple) or hasattr(data, "shape"):
         step = OF_ARRAYS
+        if isinstance(data, list | tuple) and data and isinstance(data[0], tuple):
+            step = 'Name the values of each tuple, as in columns=["query_id", "relevance", "score"]'
     if callable(data) or isinstance(data, Iterator):
         step = "Open it with scan_arrow if it gives tables"
     if callable(getattr(data, "collect", None)):
@@ -230,7 +248,8 @@ def _column(name: str, values: Any) -> pa.ChunkedArray:
         array = _array(values)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InputTypeError(
-            f'column "{name}" is not an array that Arrow can hold: {first_line(error)}'
+            f'column "{name}" is not an array that Arrow can hold: {first_line(error)}. '
+            "Give all its values one type"
         ) from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 

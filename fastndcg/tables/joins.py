@@ -210,8 +210,10 @@ def _by_falling_score(run: Side, codes: Array, rows: Array, docs: pa.Array, ties
 
 
 def duplicate(side: Side, first: int, second: int) -> InputError:
+    place, earlier = side.place(second), side.place(first)
+    also = "" if place == earlier else f", first at {earlier}"
     return InputError(
-        f"{side.place(second)}: {name_of(side, second)} appears twice, first at {side.place(first)}. "
+        f"{place}: {name_of(side, second)} appears twice{also}. "
         f"A document has one {'grade' if side.name == 'qrels' else 'entry'} for a query: "
         f"drop one of the two{OR_FIRST}."
     )

@@ -42,9 +42,11 @@ _NAMES = {
     "rank": "rank ranking |",
     "intent": "intent intent_id subtopic subtopic_id iteration |",
     "relevant_ids": """relevant_ids expected_ids ground_truth_ids gold_ids relevant_doc_ids expected_doc_ids
+        reference_context_ids
         | expected ground_truth ground_truths actual label labels target targets y_true relevant relevant_docs
         relevant_items positives""",
     "retrieved_ids": """retrieved_ids predicted_ids recommended_ids retrieved_doc_ids
+        retrieved_context_ids
         | retrieved retrieved_docs retrieved_items recommended recommended_items recommendations predictions
         predicted prediction pred y_pred""",
 }
@@ -396,8 +398,9 @@ def find_columns(
     free = [name for name in names if name not in (roles.relevance, roles.score)]
     all_or_free = names if roles.relevance is not None else free
     relevance = find_column(all_or_free, "relevance", roles.relevance, second_choice=second)
+    in_lists = bool(id_lists) or is_list(relevance)
     query = ", ".join(keys) or None
-    if not keys and (named is not None or fitting(names, "query") or not is_list(relevance)):
+    if not keys and (named is not None or fitting(names, "query") or not in_lists):
         query = find_column(names, "query", named, second_choice=second)
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
@@ -405,7 +408,7 @@ def find_columns(
             f'column "{score}" could be the relevance and the score; name the intended one, as in '
             f'relevance="{score}" or score="{score}"'
         )
-    keeps_first = roles.duplicates == "first" and not is_list(relevance)
+    keeps_first = roles.duplicates == "first" and not in_lists
     if roles.doc_id is None and (keeps_first or (with_doc_id and fitting(names, "doc_id"))):
         optional["doc_id"] = find_column(names, "doc_id")
     for role, name in optional.items():
@@ -447,23 +450,28 @@ def _find_id_lists(
             raise ColumnError(
                 "relevant_ids= and retrieved_ids= take the place of relevance= and score=; name one pair"
             )
-        found = [find_column(names, role, each) for role, each in zip(_ID_LISTS, given, strict=True)]
-        for role, name in zip(_ID_LISTS, found, strict=True):
-            if not is_list(name):
-                raise ColumnError(f'{role}="{name}" holds no lists; expected the ids of each query in a list')
-        return found[0], found[1]
+        relevant, retrieved = (find_column(names, *each) for each in zip(_ID_LISTS, given, strict=True))
+        return relevant, retrieved
     if roles.relevance is not None or roles.score is not None or roles.rank is not None:
         return None
     are_grades = fitting(names, "relevance") and (fitting(names, "score") or fitting(names, "rank"))
-    fit = [[name for name in fitting(names, role) if is_list(name)] for role in _ID_LISTS]
+    clear = [{normalised(each) for each in USUAL_NAMES[role]} for role in _ID_LISTS]
+    fit = [
+        [name for name in fitting(names, role) if is_list(name) or normalised(name) in clear[at]]
+        for at, role in enumerate(_ID_LISTS)
+    ]
     if not all(len(each) == 1 for each in fit) or fit[0] == fit[1]:
+        texts = [fitting(names, role) for role in _ID_LISTS]
+        if all(len(each) == 1 for each in texts) and not fitting(names, "relevance"):
+            one, other = texts[0][0], texts[1][0]
+            raise ColumnError(
+                f'columns "{one}" and "{other}" could be ids of documents, or grades and scores. '
+                f'For ids in text give relevant_ids="{one}", retrieved_ids="{other}"; for grades and scores, '
+                f'relevance="{one}", score="{other}"'
+            )
         return None
-    are_clear = all(normalised(fit[at][0]) in _clear(role) for at, role in enumerate(_ID_LISTS))
+    are_clear = all(normalised(each[0]) in known for each, known in zip(fit, clear, strict=True))
     return (fit[0][0], fit[1][0]) if are_clear or not are_grades else None
-
-
-def _clear(role: str) -> set[str]:
-    return {normalised(name) for name in USUAL_NAMES[role]}
 
 
 def find_order(

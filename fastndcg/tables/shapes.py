@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +33,7 @@ from fastndcg.common.arrow_types import (
 )
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.tables.arrow import check_one_row, falling_ranks, ids_in_text, kept_by_query, split_lists
-from fastndcg.tables.frames import COUNTING, OF_ARRAYS, frame_of, is_table
+from fastndcg.tables.frames import COUNTING, OF_ARRAYS, frame_of, is_row, is_table
 from fastndcg.tables.locations import BY_ROW, Blame
 from fastndcg.tables.roles import (
     USUAL_NAMES,
@@ -60,10 +59,6 @@ _LISTED: dict[Role, Literal["relevant_ids", "retrieved_ids"]] = {
 }
 _PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # fields of structs without names of their own
 _WORD = {"relevance": "grade", "score": "score"}
-
-
-def _is_plain(row: Any) -> bool:
-    return type(row) in (tuple, list, np.ndarray)
 
 
 def _has_names(row: Any) -> bool:
@@ -132,19 +127,13 @@ def columns_of(
         refuse_columns(name, role, roles, "a dict")
         return columns_of_queries(name, data.items(), role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
-        rows = [row._asdict() if _has_names(row) else row for row in data]
-        if columns is not None and rows and all(_is_plain(row) and len(row) == len(columns) for row in rows):
-            return columns_of(
-                name, dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)), role, roles
-            )
-        if not rows or not all(isinstance(row, Mapping) for row in rows):
+        data = [row._asdict() if _has_names(row) else row for row in data]
+        has_names = columns is not None and all(is_row(row) and len(row) == len(columns) for row in data)
+        if not data or not (has_names or all(isinstance(row, Mapping) for row in data)):
             refuse_columns(name, role, roles, "no table")
-            return _of_tuples(name, rows, role, roles, intents=intents)
-        data = {
-            column: [row.get(column) for row in rows] for column in dict.fromkeys(chain.from_iterable(rows))
-        }
+            return _of_tuples(name, data, role, roles, intents=intents)
     try:
-        frame = frame_of(data)
+        frame = frame_of(data, columns)
     except InputTypeError:
         raise InputTypeError(
             f"{name} is a {type(data).__name__}; expected a dict of dicts or of lists, a DataFrame, an Arrow "
@@ -325,7 +314,7 @@ def _of_tuples(
     name: str, rows: list[Any], role: Role, roles: Roles, *, intents: bool
 ) -> tuple[pa.Table, Found]:
     fields = ("query_id", "doc_id", role, *(["iteration"] if intents else []))
-    is_plain = bool(rows) and all(map(_is_plain, rows))
+    is_plain = bool(rows) and all(map(is_row, rows))
     if is_plain and role == "relevance" and roles.one_grade is not None and {len(row) for row in rows} == {2}:
         rows = [(*row, roles.one_grade) for row in rows]
     if is_plain and (intents or any(len(row) != 3 for row in rows)):
@@ -380,7 +369,10 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
         raise _mixed(name, of, str(error)) from None
     if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
-        raise InputTypeError(f"{name} has {of} ids that are {ids.type}; expected strings or whole numbers")
+        step = f". {OF_ARRAYS}." if pa.types.is_floating(ids.type) else ""
+        raise InputTypeError(
+            f"{name} has {of} ids that are {ids.type}; expected strings or whole numbers{step}"
+        )
     if ids.null_count:
         raise InputError(
             f"{name} has {count_of(ids.null_count, f'{of} id', 'None')}; give each {of} its id, or drop them"
@@ -433,10 +425,14 @@ def find_columns(
         doc_id, is_text = _find_documents(present, role, roles, type_of, query)
         others = [each for each in present if each != doc_id]
         if _has_values(others, role, roles) or not (is_text or is_nested(type_of(doc_id))):
-            if role == "relevance":
-                value = _find_grades(others, roles)
-            else:
-                roles, value = find_order(others, roles)
+            try:
+                if role == "relevance":
+                    value = _find_grades(others, roles)
+                else:
+                    roles, value = find_order(others, roles)
+            except ColumnError as error:
+                step = f'; if "{doc_id}" holds all ids of a query, pass {_LISTED[role]}="{doc_id}"'
+                raise ColumnError(f"{error}{step}") from None
         intent = find_column(present, "intent", roles.intents) if intents else None
         ranks = other_ranks(present, value or "") if role == "score" else None
         own = [each for each in kept if each != query]

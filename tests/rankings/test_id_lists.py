@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -126,7 +127,6 @@ def test_grades_and_scores_that_are_no_ids_are_read(grades, scores):
             {"relevant_ids": "a"},
             r'no column has a usual name of the retrieved_ids .* as in retrieved_ids="\.\.\."',
         ),
-        ({"relevant_ids": "a", "retrieved_ids": "query_id"}, 'retrieved_ids="query_id" holds no lists'),
         ({"relevant_ids": "a", "retrieved_ids": "b", "score": "b"}, "name one pair"),
         ({"relevant_ids": "nope", "retrieved_ids": "b"}, 'there is no column "nope" for relevant_ids='),
     ],
@@ -137,12 +137,82 @@ def test_wrong_names_of_lists_of_ids(named, message):
         fn.evaluate(data, "nDCG", **named)
 
 
+RELEVANT, RETRIEVED = [["a", "b"], ["7"], ["x"], []], [["c", "b", "a"], ["8", "7"], [], ["a"]]
+WRITTEN = {"list": list, "blanks": " ".join, "JSON": json.dumps, "Python": str}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("given", ["frame", "records", "table", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("names", [("expected_ids", "retrieved_ids"), ("actual", "predicted")])
+def test_two_lists_in_a_row_are_one_ranking_however_they_are_written(written, given, names, tmp_path):
+    if (written, given) == ("list", "csv"):
+        pytest.skip("CSV has no lists")
+    expected = fn.evaluate(dict(enumerate(RELEVANT)), dict(enumerate(RETRIEVED)), "AP").values.tolist()
+    columns = [list(map(WRITTEN[written], each)) for each in (RELEVANT, RETRIEVED)]
+    frame = pd.DataFrame({"query_id": range(4), **dict(zip(names, columns, strict=True))})
+    path = tmp_path / f"data.{given}"
+    if given == "csv":
+        frame.to_csv(path, index=False)
+    elif given == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif given == "parquet":
+        frame.to_parquet(path)
+    else:
+        path = {"frame": frame, "records": frame.to_dict("records"), "table": pa.table(frame)}[given]
+    roles = {"relevant_ids": names[0], "retrieved_ids": names[1]}
+    assert fn.evaluate(path, "AP", **roles).values.tolist() == expected
+    if names[0] == "expected_ids" or written == "list":
+        assert fn.evaluate(path, "AP").values.tolist() == expected
+    else:
+        with pytest.raises(
+            fn.ColumnError, match='relevant_ids="actual", retrieved_ids="predicted"; for grades'
+        ):
+            fn.evaluate(path, "AP")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b", "could be one id or several"),
+        ("a|b", "could be one id or several"),
+        ("a, b", "could be one id or several"),
+        ("{'a', 'b'}", "could be one id or several"),
+        ("['a' 'b']", "not a list of ids"),
+        ("[0.5]", "not a list of ids"),
+        ("[[1]]", "not a list of ids"),
+        ("[a, b]", "not a list of ids"),
+        ("[" * 100_000, "not a list of ids"),
+    ],
+)
+def test_texts_of_ids_that_are_unclear(text, message):
+    data = {"expected_ids": ["a", "b"], "retrieved_ids": [text, "b"]}
+    with pytest.raises(fn.InputError, match=message):
+        fn.evaluate(data, "AP")
+
+
+def test_separators_within_ids_that_blanks_separate():
+    data = {"expected_ids": ["doc|1", "doc|3"], "retrieved_ids": ["doc|2 doc|1", "doc|3"]}
+    with pytest.raises(fn.InputError, match="could be one id or several"):
+        fn.evaluate(data, "RR")
+    data["expected_ids"][0] += " doc|4"
+    assert fn.evaluate(data, "RR").values.tolist() == [[0.5, 1.0]]
+
+
+def test_rows_whose_values_columns_names():
+    rows = [(1, 1, 0.25), (1, 0, 0.5)]
+    for data in (rows, list(map(list, rows)), np.array(rows)):
+        assert fn.evaluate(data, "RR", columns=["qid", "label", "score"]).mean() == {"RR": 0.5}
+    with pytest.raises(fn.InputTypeError, match="Name the values of each tuple, as in columns="):
+        fn.evaluate(rows, "RR")
+
+
 def test_ids_that_are_there_twice_or_missing_are_refused():
     for relevant, retrieved, message in (
         ([1], [2, 2], "query 0: document 2 of query 0 appears twice"),
         ([1, 1], [2], "appears twice"),
         ([1, None], [2], "null"),
         (["a"], [2.5], "double"),
+        (1.5, [2], "expected lists of ids, or text"),
     ):
         data = pa.table({"relevant_ids": [relevant], "retrieved_ids": [retrieved]})
         with pytest.raises(fn.FastndcgError, match=message):

@@ -1269,7 +1269,8 @@ def test_files_that_are_damaged(file, kind):
     pq.write_table(table(), file.parent / "good.parquet")
     for path in (file, file.parent):
         with pytest.raises(
-            SourceError, match=r"predictions\.parquet cannot be read: .*\. Check that it is a complete Parquet file"
+            SourceError,
+            match=r"predictions\.parquet cannot be read: .*\. Check that it is a complete Parquet file",
         ) as caught:
             read_parquet(path)
         assert "\n" not in str(caught.value)
