@@ -13,16 +13,19 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing import Self
 
-# type of `progress=`: a function that is called as progress(done, total), or False to show nothing
+# the type of `progress=`: a function that is called as progress(done, total), or False to show nothing
 Progress = Callable[[int, int], object] | bool | None
 
 _PATIENCE, _PERIOD = 1.0, 0.2  # seconds before a task is shown, and between updates
-_BAR = 20  # characters
+_process = os.getpid()  # forked processes have another id
+_tasks: list[Task] = []  # nested tasks of the main thread, outermost first
+_lock = threading.Lock()  # of stderr
+_length = 0  # characters of the line that is shown
 
 
 class Task:
@@ -41,14 +44,16 @@ class Task:
     def __init__(self, name: str, unit: str = "rows", progress: Progress = None) -> None:
         self.name, self._unit, self._progress = name, unit, progress
         self.done, self.total, self._started = 0, 0, 0.0
-        self._display: _Display | None = None  # state of the outermost task
+        self._ended = threading.Event()
+        self._display: threading.Thread | None = None  # shows the outermost task and those within it
 
     def __enter__(self) -> Self:
         self._started = monotonic()
         is_hidden = callable(self._progress) or self._progress is False
         if _in_main_thread() and (is_hidden or _tasks or is_watched()):
             if not (is_hidden or _tasks):
-                self._display = _Display()
+                self._display = threading.Thread(target=self._show, name="fastndcg-progress", daemon=True)
+                self._display.start()
             _tasks.append(self)  # a hidden task also hides the steps within it
         return self
 
@@ -56,11 +61,12 @@ class Task:
         if self in _tasks:
             del _tasks[_tasks.index(self) :]
         if self._display is not None:
-            self._display.stop(f"{self.name}: {_time(monotonic() - self._started)}")
+            self._ended.set()
+            self._display.join()
 
     @property
     def is_observed(self) -> bool:
-        """Return whether the progress is shown or passed to a function."""
+        """Whether the progress is shown or passed to a function."""
         return callable(self._progress) or self in _tasks
 
     def advance(self, done: int, total: int) -> None:
@@ -69,25 +75,36 @@ class Task:
         if callable(self._progress):
             self._progress(done, total)
 
-    def shown(self, width: int) -> str:
-        """Return the name, a bar if there is room, and the line."""
-        line = self.line()
-        bar = f"[{'#' * round(_BAR * min(self.done / self.total, 1)):<{_BAR}}] " if self.total else ""
-        room = width - len(f"{self.name} {line}")
-        return f"{self.name} {bar if len(bar) <= room else ''}{line}"[:width]
-
     def line(self) -> str:
         """Return the amount done, the total, the speed and the time left, as text."""
         seconds = max(monotonic() - self._started, 1e-9)
         if not self.total:
-            return _time(seconds)
+            return f"{self.name} {_time(seconds)}"
         rate = self.done / seconds
         left = f", {_time((self.total - self.done) / rate)} left" if self.done else ""
         if self._unit == "bytes":
-            return f"{self.done / 1e6:,.1f} of {self.total / 1e6:,.1f} MB, {rate / 1e6:,.1f} MB/s{left}"
-        units = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
-        speed = next((f"{rate / size:.1f}{unit}" for size, unit in units if rate >= size), f"{rate:.0f}")
-        return f"{self.done:,} of {self.total:,} {self._unit}, {speed} {self._unit}/s{left}"
+            counted = f"{self.done / 1e6:,.1f} of {self.total / 1e6:,.1f} MB, {rate / 1e6:,.1f} MB/s"
+        else:
+            units = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
+            speed = next((f"{rate / size:.1f}{unit}" for size, unit in units if rate >= size), f"{rate:.0f}")
+            counted = f"{self.done:,} of {self.total:,} {self._unit}, {speed} {self._unit}/s"
+        return f"{self.name} {min(self.done / self.total, 1):.0%} {counted}{left}"
+
+    def _show(self) -> None:
+        """Show tasks until this one ends. A notebook has one output, which stays with the time taken."""
+        output: Any = None
+        while not self._ended.wait(_PERIOD if output or _length else _PATIENCE):
+            if not (tasks := tuple(_tasks)):
+                continue
+            text = next((task for task in tasks if task.total), tasks[-1]).line()
+            if _is_notebook():
+                output = _in_notebook(text, output)
+                continue
+            with suppress(AttributeError, OSError, ValueError):  # of which one stays free
+                _write(text[: os.get_terminal_size(sys.stderr.fileno()).columns - 1])
+        _write("")
+        if output:
+            _in_notebook(f"{self.name}: {_time(monotonic() - self._started)}", output)
 
 
 def advance(done: int, total: int) -> None:
@@ -99,7 +116,6 @@ def advance(done: int, total: int) -> None:
 def tell(message: str) -> None:
     """Write a line to stderr if it is a terminal or a notebook, otherwise to the logger `fastndcg`."""
     if is_watched():
-        _write("")
         _write(f"{message}\n")
         return
     import logging  # imported here, because the import is slow
@@ -108,7 +124,7 @@ def tell(message: str) -> None:
 
 
 def is_watched() -> bool:
-    """Return whether this is the main thread and stderr is a terminal or a notebook."""
+    """Whether this is the main thread and stderr is a terminal or a notebook."""
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
@@ -126,9 +142,6 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread() and os.getpid() == _process
 
 
-_process = os.getpid()  # forked processes have another id
-
-
 def _time(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     if minutes >= 60:
@@ -136,60 +149,22 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class _Display(threading.Thread):
-    """Shows one of the tasks of the main thread until it is stopped."""
-
-    def __init__(self) -> None:
-        super().__init__(name="fastndcg-progress", daemon=True)
-        self._ended = threading.Event()
-        self._is_notebook, self._output, self._last = _is_notebook(), None, ""
-        self.start()
-
-    def run(self) -> None:
-        period = _PATIENCE
-        while not self._ended.wait(period):
-            period = _PERIOD
-            try:
-                width = os.get_terminal_size(sys.stderr.fileno()).columns - 1  # the last column stays free
-            except (AttributeError, OSError, ValueError):
-                width = 80  # in a notebook
-            if tasks := tuple(_tasks):
-                self._show(next((task for task in tasks if task.total), tasks[-1]).shown(width))
-        if not self._is_notebook:
-            _write("")
-        elif self._output is not None:
-            self._show(self._last)
-
-    def _show(self, text: str) -> None:
-        """Replace the text that is shown; a notebook keeps one output."""
-        if not self._is_notebook:
-            _write(text)
-            return
-        from importlib import import_module
-
-        data = {"text/plain": text}
-        with suppress(Exception):  # raised if the front end is gone
-            if self._output is None:
-                self._output = import_module("IPython.display").display(data, raw=True, display_id=True)
-            else:
-                self._output.update(data, raw=True)
-
-    def stop(self, last: str) -> None:
-        """Stop showing. `last` is the text that a notebook keeps."""
-        self._last = last
-        self._ended.set()
-        self.join()
-
-
-_tasks: list[Task] = []  # nested tasks of the main thread, outermost first
-_lock = threading.Lock()  # of stderr
-_length = 0  # characters that are shown
-
-
 def _write(text: str) -> None:
-    """Replace the progress line. Errors of the terminal are ignored."""
+    """Replace the line. Errors of the terminal are ignored."""
     global _length
     with _lock, suppress(OSError, ValueError):
         sys.stderr.write((f"\r{' ' * _length}\r" if _length else "") + text)
         sys.stderr.flush()
         _length = 0 if text.endswith("\n") else len(text)
+
+
+def _in_notebook(text: str, output: Any) -> Any:
+    """Show a text in an output of a notebook, or in a new one."""
+    from importlib import import_module
+
+    data = {"text/plain": text}
+    with suppress(Exception):  # of a front end that is gone
+        if output is None:
+            return import_module("IPython.display").display(data, raw=True, display_id=True)
+        output.update(data, raw=True)
+    return output
