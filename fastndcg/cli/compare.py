@@ -14,16 +14,15 @@ from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.gates import Gates, check_means, hold, write_github, write_junit
 from fastndcg.cli.inputs import ReadingOfMeans, Sources, Systems, name_runs
-from fastndcg.cli.output import Rows, note, refuse, slices_texts, write, write_csv, write_json
+from fastndcg.cli.output import Rows, note, refuse, rows_text, slices_text, write, write_csv, write_json
 from fastndcg.cli.scores import Evaluation, Scored
-from fastndcg.common.table import fit, shown_value, terminal_width
+from fastndcg.common.table import terminal_width
 from fastndcg.errors import check_system
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from fastndcg.analysis.comparison import Comparison
+    from fastndcg.common.table import Table
 
 Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
 Test = StrEnum("Test", ["t", "randomisation", "permutation"])
@@ -164,16 +163,17 @@ def _find_baseline(name: str | None, sources: Sources) -> tuple[str | None, Sour
 
 
 def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated: bool) -> None:
-    if movers and layout not in (Layout.table, Layout.json):
-        refuse(f"--movers does not fit into --format {layout.value}; use table or json")
-    if layout is Layout.junit and not gated:
-        refuse("--format junit reports gates; add --no-worse-than or --fail-under")
-    if ranks and layout is Layout.junit:
-        refuse("--ranks does not fit into --format junit; use github or json")
+    for name, chosen, layouts in (
+        ("--movers", movers, "table, json"),
+        ("--ranks", ranks, "table, json, csv, markdown, latex, github"),
+        ("--by", by, "table, json, csv, junit, github"),
+    ):
+        if chosen and layout.value not in layouts.split(", "):
+            refuse(f"{name} does not fit into --format {layout.value}; it fits into {layouts}")
     if ranks and by and layout is Layout.csv:
         refuse("--format csv writes one table, either slices (--by) or ranks (--ranks); use json for both")
-    if by and layout in (Layout.markdown, Layout.latex):
-        refuse(f"--format {layout.value} does not show slices; use table, json or csv with --by")
+    if layout is Layout.junit and not gated:
+        refuse("--format junit reports gates; add --no-worse-than or --fail-under")
 
 
 def _by_name(scored: Iterable[Scored], baseline: str | None, option: str) -> dict[str, Scored]:
@@ -213,17 +213,24 @@ def _report(
         for key, of_slice in slices.items()
         for row in of_slice.rows
     ]
-    pairs = [(row["measure"], row["system"], row["baseline"]) for row in compared.rows if movers]
-    moved = [(*pair, compared.movers(*pair[:2], movers, baseline=pair[2])) for pair in pairs]
+    moved = [
+        {name: row[name] for name in ("measure", "system", "baseline")}
+        | {"queries": compared.movers(row["measure"], row["system"], movers, baseline=row["baseline"])}
+        for row in compared.rows
+        if movers
+    ]
     if layout is Layout.table:
-        parts = _texts(compared, of_slices, by, ranks=ranks, is_last=not moved)
-        write("\n\n".join([*parts, *(_movers_text(*each) for each in moved)]) + "\n")
+        # CSV has the last table, unless movers follow
+        see = [f"--format {'json' if moved or more else 'csv'}" for more in (of_slices, ())]
+        parts = [compared.text(see[0])]
+        parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
+        parts += [_slices_text(of_slices, by, see[1])] if of_slices else []
+        write("\n\n".join([*parts, *(_movers_text(**each) for each in moved)]) + "\n")
     elif layout is Layout.json:
         facts = {"systems": [system.facts() for system in systems.values()]} | json.loads(compared.to_json())
         facts |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
         facts |= {"slices": of_slices} if by else {}
-        names = ("measure", "system", "baseline", "queries")
-        lists = [dict(zip(names, (*pair, queries.to_pylist()), strict=True)) for *pair, queries in moved]
+        lists = [each | {"queries": each["queries"].to_pylist()} for each in moved]
         write_json(facts | ({"movers": lists} if movers else {}) | held)
     else:
         for caution in compared.cautions:
@@ -235,25 +242,16 @@ def _report(
             write(shown(ranks=ranks))
 
 
-def _texts(compared: Comparison, slices: Rows, by: list[str], *, ranks: bool, is_last: bool) -> list[str]:
-    """The tables of systems, ranks and slices. CSV has the last one, unless movers follow."""
-    see = "--format csv" if is_last and not slices else "--format json"
-    parts = [compared.text(see)]
-    parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
-    if slices:
-        numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
-        shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
-        rows = slices_texts([{name: row[name] for name in shown} for row in slices], left)
-        has_one = len({row["baseline"] for row in slices}) == 1  # each row has the same
-        drops = [("baseline",)] * has_one + [("queries",), ("mean",)]
-        parts.append(fit(rows, left, drops, terminal_width(), f"--format {'csv' if is_last else 'json'}"))
-    return parts
+def _slices_text(slices: Rows, by: list[str], see: str) -> str:
+    numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high", "queries", "small")
+    rows = [{name: row[name] for name in (*by, *numbers)} for row in slices]
+    has_one = len({row["baseline"] for row in slices}) == 1  # each row has the same
+    return slices_text(rows, len(by) + 3, [("baseline",)] * has_one + [("queries",), ("mean",)], see)
 
 
-def _movers_text(measure: str, system: str, baseline: str, queries: pa.Table) -> str:
+def _movers_text(measure: str, system: str, baseline: str, queries: Table) -> str:
     if not len(queries):
         return f"{measure}, {system} against {baseline}: no query differs"
     names = [*queries.column_names[:-3], baseline, system, "difference"]
-    rows = [list(map(shown_value, row.values())) for row in queries.to_pylist()]
-    table = fit([names, *rows], len(names) - 3, (), terminal_width())
-    return f"{measure}, {system} against {baseline}:\n{table}"
+    shown = queries.to_arrow().rename_columns(names).to_pylist()
+    return f"{measure}, {system} against {baseline}:\n{rows_text(shown, len(names) - 3)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from fastndcg.convention.differences import (
     number_text,
 )
 from fastndcg.convention.matches import match_conventions
-from fastndcg.errors import about, count_of, suggest
+from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
 from fastndcg.measures.conventions import conventions as known_conventions
@@ -83,12 +82,6 @@ def conventions(
         refuse("--match compares all definitions, so it cannot be combined with --explain or --name")
     if match is not None and not re.fullmatch(r"-?\d*\.?\d+", match):
         refuse(f'--match is "{match}"; expected a mean, as in --match 0.4321')
-    for path in paths or []:
-        if path != "-" and re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
-            if path in known_conventions:
-                refuse(f"{path} is a convention, not a file; write -n {path}")
-            near = suggest(path, known_conventions)
-            refuse(f'"{path}" is neither a file nor a convention.{near} Conventions are named by -n')
     sources = find_sources(paths, qrels, None if run is None else [run])
     if len(sources.runs) > 1:
         refuse(f"--run: got {count_of(len(sources.runs), 'run')}; expected one")

@@ -9,12 +9,10 @@ from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.inputs import Inputs, Reading, Systems
 from fastndcg.cli.output import Format, refuse, write, write_data
-from fastndcg.errors import InputError, about, count_of, visible
+from fastndcg.errors import InputError, count_of, visible
 
 if TYPE_CHECKING:
     from fastndcg.analysis.explain import Explanation
-    from fastndcg.measures import Measure
-    from fastndcg.rankings.rankings import Rankings
 
 
 def _number(help: str) -> Any:
@@ -63,7 +61,11 @@ def explain(
     first, ids = next(iter(systems.values())), [*(id or [])]
     if worst:
         ids += evaluate(first, asked).worst(asked[0], worst)[0].to_pylist()
-    ids += _movers(systems, asked[0], movers) if movers else []
+    if movers:
+        from fastndcg.analysis.compare import compare
+
+        compared = compare(systems, asked, missing="drop", signatures="ignore")
+        ids += compared.movers(asked[0], n=movers)[0].to_pylist()
     found: list[tuple[str, Explanation]] = []  # with the name of its system, if there are several
     for each in dict.fromkeys(ids):
         several = (
@@ -80,19 +82,6 @@ def explain(
         texts.append("\n".join([*([visible(name)] if name else []), one.text(all, "--format csv")]))
     nothing = "No query to show: none differs, or the measure is undefined for all."
     write("\n\n".join(texts or [nothing]) + "\n")
-
-
-def _movers(systems: dict[str, Rankings], measure: Measure, most: int) -> list[Any]:
-    """Ids of the queries whose values differ most between two systems."""
-    scored = []
-    for name, each in systems.items():
-        with about(f'"{name}"'):
-            scored.append(evaluate(each, measure))
-    values, others = (
-        dict(zip(each.queries[0].to_pylist(), each.values[0].tolist(), strict=True)) for each in scored
-    )
-    moved = {each: abs(value - others[each]) for each, value in values.items() if each in others}
-    return sorted((each for each in moved if moved[each] > 0), key=lambda each: -moved[each])[:most]
 
 
 def _write_data(found: list[tuple[str, Explanation]], format: Format) -> None:

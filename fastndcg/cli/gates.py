@@ -132,12 +132,9 @@ class Gates:
                 why = f"has {queries}, fewer than --least-queries {least} (mean {difference})"
             elif not (math.isfinite(low) and math.isfinite(high)):
                 why = f"has no finite interval: {queries}, mean {difference}"
-            elif low < -margin:
+            else:
                 over = f"{-low - margin:.6g} more than the margin {margin:g}"
                 why = f"may lose {-low:.6g} to {baseline}, {over} ({numbers})"
-            else:
-                bound = f"loses no more than {-low:.6g} to" if low < 0 else f"gains {low:.6g} or more over"
-                why = f"{bound} {baseline} ({numbers})"
             if verdict == UNDECIDED and row["needed"] is not None:
                 why += f": undecided; about {row['needed']:,} such queries would decide"
             elif verdict != HOLDS:

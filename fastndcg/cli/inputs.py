@@ -200,24 +200,19 @@ def name_runs(paths: list[str]) -> list[str]:
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
 
 
-def check_results(out: Path, inputs: Iterable[str]) -> None:
-    """`check_out` for a file whose suffix determines its format."""
-    if out.suffix.lower() in _OTHER_SUFFIXES:
-        refuse(
-            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; "
-            "name a file ending in .parquet, .csv, .jsonl or .feather. "
-            "For a summary as text use --format csv or json."
-        )
-    check_out(out, inputs)
-
-
-def check_out(out: Path, inputs: Iterable[str]) -> None:
-    """End the command if the output is an input, under any name, or cannot be written.
+def check_out(out: Path, inputs: Iterable[str], *, is_page: bool = False) -> None:
+    """End the command if the output is an input, under any name, cannot be written, or has the suffix of
+    another format than those of results.
 
     If it is standard output, everything else goes to stderr.
     """
     from fastndcg.sources.paths import identity_of, local_files
 
+    if out.suffix.lower() in _OTHER_SUFFIXES and not is_page:
+        refuse(
+            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; name a file ending in "
+            ".parquet, .csv, .jsonl or .feather. For a summary as text use --format csv or json."
+        )
     check_writable(out)
     target, _ = target_of(out)
     for path in local_files(inputs) if target.exists() else ():
@@ -265,6 +260,7 @@ class Inputs:
         whole: bool = False,
         by_id: bool = True,
     ) -> None:
+        from fastndcg.sources.formats import check_alike
         from fastndcg.sources.inputs import open_tables
         from fastndcg.sources.stored_scores import find_stored
 
@@ -273,20 +269,19 @@ class Inputs:
         self._files: list[tuple[str | None, Dataset]]
         if letor is not None:
             self._files = [(None, open_letor(sources.paths, letor, roles, threads))]
-        elif together and sources.paths:
-            self._files = [(None, open_paths(sources.paths, threads, roles))]
         else:
-            names = name_runs(sources.paths)
-            self._files = [
-                (name, open_paths([path], threads, roles))
-                for name, path in zip(names, sources.paths, strict=True)
-            ]
-        runs = {}
+            names: list[Any] = [None] if together else name_runs(sources.paths)
+            parts = [[*sources.paths]] if together and sources.paths else [[path] for path in sources.paths]
+            for paths in parts:
+                with refusing():
+                    check_alike(paths)
+            opened = (open_tables([*paths], threads, dialect=roles.dialect()) for paths in parts)
+            self._files = [*zip(names, opened, strict=False)]
+        candidates = [] if whole else [files for _, files in self._files if len(files.paths) == 1]
         for run in () if whole else sources.runs:  # those that are no tables are opened as they are read
             with suppress(SourceError):
-                runs[run] = open_tables([run], threads, dialect=roles.dialect("score"))
-        opened = [] if whole else [files for _, files in self._files if len(files.paths) == 1]
-        stored = ((str(each.paths[0]), find_stored(each, roles)) for each in (*opened, *runs.values()))
+                candidates.append(open_tables([run], threads, dialect=roles.dialect("score")))
+        stored = ((str(each.paths[0]), find_stored(each, roles)) for each in candidates)
         self.stored = {path: each for path, each in stored if each is not None}
 
     def measures(self) -> list[Measure]:
@@ -309,45 +304,37 @@ class Inputs:
             if (stored := self.stored.get(source)) is not None:
                 yield System(name, source, {}, None, stored)
                 continue
+            if self.roles.intents is not None and not files.format.has_lists:
+                refuse(
+                    f"--intents names a column of lists, which {files.format.name} does not have; "
+                    "give Parquet, or --qrels and --run"
+                )
             for column in scores or (self.roles.score,):
-                own = column if len(scores) > 1 else name
                 roles = replace(self.roles, score=column)
-                if roles.intents is not None and not files.format.has_lists:
-                    refuse(
-                        f"--intents names a column of lists, which {files.format.name} does not have; "
-                        "give Parquet, or --qrels and --run"
-                    )
                 chosen = files if self._letor else files.choose(roles, with_doc_id=self._by_id)
                 with about(source):
                     rankings = self._read(chosen)
-                yield System(own, source, chosen.columns.taken, rankings)
+                yield System(column if len(scores) > 1 else name, source, chosen.columns.taken, rankings)
         yield from self._runs(measures, missing)
 
     def _read(self, chosen: Dataset) -> Rankings | FileStream:
         """Read all rankings, or return a stream of files that are too large."""
         from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
+        from fastndcg.sources.streams import bytes_of
 
-        budget = None
-        if self._memory is not None:
-            if not chosen.can_be_streamed:
-                refuse(
-                    f"--memory cannot be used with {chosen.format.name}, which is read whole; "
-                    "give Parquet or CSV to score it in parts"
-                )
-            from fastndcg.sources.streams import bytes_of
-
-            with refusing():
-                budget = bytes_of(self._memory)
-        if not self._whole and (
-            stream := scan_if_large(chosen, self._threads, IN_MEMORY if budget is None else budget, budget)
-        ):
+        if self._memory is not None and not chosen.can_be_streamed:
+            refuse(
+                f"--memory cannot be used with {chosen.format.name}, which is read whole; "
+                "give Parquet or CSV to score it in parts"
+            )
+        with refusing():
+            budget = None if self._memory is None else bytes_of(self._memory)
+        if not self._whole and (stream := scan_if_large(chosen, self._threads, budget or IN_MEMORY, budget)):
             return stream
         rankings: Rankings = chosen.read()
         if not rankings.n_queries:
-            raise InputError(
-                f"{', '.join(map(str, chosen.paths))} has no rows to score. "
-                "Give a file with at least one query."
-            )
+            paths = ", ".join(map(str, chosen.paths))
+            raise InputError(f"{paths} has no rows to score. Give a file with at least one query.")
         return rankings
 
     def _runs(self, measures: Sequence[Measure], missing: Missing) -> Iterator[System]:
@@ -391,16 +378,6 @@ def options_of(roles: Roles) -> dict[str, Any]:
     """The options of roles that differ from their defaults, with their values."""
     given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
     return {"--" + role.replace("_", "-"): value for role, value in given.items()}
-
-
-def open_paths(paths: list[str], threads: int | None, roles: Roles) -> Dataset:
-    """The files of the paths, of one format: each listed, and its footer, header or schema read, once."""
-    from fastndcg.sources.formats import check_alike
-    from fastndcg.sources.inputs import open_tables
-
-    with refusing():
-        check_alike(paths)
-    return open_tables([*paths], threads, dialect=roles.dialect())
 
 
 def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Dataset:

@@ -16,7 +16,7 @@ import typer
 from fastndcg.cli.exit_codes import USAGE
 from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
-from fastndcg.common.table import digits, fit, name_of, shorten, shown_value, terminal_width
+from fastndcg.common.table import fit, name_of, shown_value, terminal_width
 from fastndcg.errors import SourceError, visible
 
 if TYPE_CHECKING:
@@ -89,6 +89,12 @@ def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = No
     return format in (Format.json, Format.csv)
 
 
+def rows_text(rows: Rows, keys: int, drops: Any = (), see: str = "--format csv") -> str:
+    """Rows as a table that fits the terminal, with the first `keys` columns at the left."""
+    texts = [[shown_value(value) for value in row.values()] for row in rows]
+    return fit([list(rows[0]), *texts], keys, drops, terminal_width(), see)
+
+
 def write_table(
     found: Table | pa.Table, name: str, format: str, keys: int, drops: Any = (), *, whole: bool = False
 ) -> None:
@@ -99,9 +105,9 @@ def write_table(
     rows = found.to_pylist()
     if not write_data(format, {name: rows}, rows, found.column_names):
         names = [each for each in found.column_names if whole or found[each].null_count < len(found)]
-        texts = [names, *([shown_value(row[each]) for each in names] for row in rows)]
         left = sum(each in names for each in found.column_names[:keys])
-        write(fit(texts, left, drops, terminal_width(), "--format csv") + "\n")
+        shown = [{each: row[each] for each in names} for row in rows]
+        write((rows_text(shown, left, drops) if rows else "  ".join(names)) + "\n")
 
 
 def write_summary(
@@ -111,11 +117,10 @@ def write_summary(
     whole = facts | {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
     if not write_data(format, whole, summary.rows if slices is None else slices):
         see = "--format csv" if slices is None else "--format json"  # CSV is one table
-        shown = [fit(summary._texts(), len(summary._labels), summary._DROPS, terminal_width(), see)]
-        if slices is not None:
-            left = list(slices[0]).index("mean")
-            drops = (("empty",), ("queries",))
-            shown.append(fit(slices_texts(slices, left), left, drops, terminal_width(), "--format csv"))
+        shown = [summary.text(terminal_width(), see)]
+        shown += (
+            [slices_text(slices, list(slices[0]).index("mean"), (("empty",), ("queries",)))] if slices else []
+        )
         write("\n\n".join(shown) + "\n")
 
 
@@ -133,18 +138,13 @@ def slices_of(scores: Scores, by: Sequence[str], confidence: float | None) -> Ro
     return rows
 
 
-def slices_texts(rows: Rows, left: int) -> list[list[str]]:
-    """Slices as text: names at the left, small slices marked."""
-
-    def text_of(number: float | None) -> str:
-        if number is None:
-            return ""
-        return digits(number) if isinstance(number, float) else f"{number:,}"
-
-    names = [name for name in rows[0] if name != "small"]
-    texts = [[*names, ""]]
-    for row in rows:
-        keys = [row[name] if name == "measure" else shorten(name_of(row[name])) for name in names[:left]]
-        numbers = [text_of(row[name]) for name in names[left:]]
-        texts.append([*keys, *numbers, "small" if row["small"] else ""])
-    return texts
+def slices_text(rows: Rows, keys: int, drops: Any, see: str = "--format csv") -> str:
+    """Slices as text, small ones marked; the first `keys` columns are names, of which null is one."""
+    names = [*rows[0]][:keys]
+    shown = [
+        {name: value for name, value in row.items() if name != "small"}
+        | {name: name_of(row[name]) for name in names}
+        | {"": "small" if row["small"] else ""}
+        for row in rows
+    ]
+    return rows_text(shown, keys, drops, see)

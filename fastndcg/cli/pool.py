@@ -7,7 +7,7 @@ from typing import Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
-from fastndcg.cli.inputs import Columns, check_results, name_runs, read_once
+from fastndcg.cli.inputs import Columns, check_out, name_runs, read_once
 from fastndcg.cli.output import Format, note, write_table
 from fastndcg.errors import count_of
 
@@ -42,7 +42,7 @@ def pool(
 
     given = [*paths, *([] if qrels is None else [qrels])]
     if out is not None:
-        check_results(out, given)
+        check_out(out, given)
     files = read_once(*given)
     judgments = None if qrels is None else files.pop()
     runs: dict[str, Any] = dict(zip(name_runs(files), files, strict=True))

@@ -48,7 +48,7 @@ def report(
     check_extra()
     options.check_confidence(confidence)
     sources = given.sources(reading)
-    check_out(out, [*sources.paths, *sources.runs, sources.qrels])
+    check_out(out, [*sources.paths, *sources.runs, sources.qrels], is_page=True)
     asked = options.read_measures(measure or ["nDCG@10"])
     slices = tuple(dict.fromkeys(by or []))
     inputs = Inputs(sources, reading.roles(sources.score, slices), threads, whole=True)

@@ -12,7 +12,7 @@ import numpy as np
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import check_means, hold
-from fastndcg.cli.inputs import ReadingOfMeans, check_results, find_sources, options_of
+from fastndcg.cli.inputs import ReadingOfMeans, check_out, find_sources, options_of
 from fastndcg.cli.output import Format, Rows, note, refuse, slices_of, write_summary
 from fastndcg.cli.scores import Evaluation, Scored, write_out
 from fastndcg.errors import count_of
@@ -89,7 +89,7 @@ def score(
     if scores is not None and sources.runs:
         refuse("--scores cannot be used with --qrels and --run")
     if out is not None:
-        check_results(out, [*sources.paths, *sources.runs, sources.qrels, scores or ""])
+        check_out(out, [*sources.paths, *sources.runs, sources.qrels, scores or ""])
     elif keep:
         refuse("--keep adds columns to the file of --out; add --out, as in --out per_query.parquet")
     roles = reading.roles(score, [*(keep or []), *slices, *how.kept])

@@ -308,23 +308,18 @@ def test_slow_loops(both):
     got = values_of(printed(*written(both, qrels, run), ["rbp.p=0.5"], per_query=True)) | values_of(
         printed(*written(both, qrels, run), [name for name in names if name != "rbp.p=0.5"], per_query=True)
     )
-    differs = 0
     for query in run:
         slow = Slow(qrels[query], run[query])
-        assert got["dcg", query] == f"{slow.dcg():6.4f}"
-        assert got["ideal_dcg", query] == f"{slow.ideal_dcg():6.4f}"
-        assert got["rbp", query] == f"{slow.rbp():6.4f}"
-        assert got["rbp_p=0.5", query] == f"{slow.rbp(0.5):6.4f}"
-        assert got["rbp_resid", query] == f"{slow.rbp_resid():6.4f}"
-        assert got["yaap", query] == f"{slow.yaap():6.4f}"
-        for cutoff in (4, 9):
-            unjudged = sum(grade < 0 for grade in slow.grades[:cutoff])
-            assert got[f"unj_{cutoff}", query] == f"{unjudged / cutoff:6.4f}"
-        for tenth in range(11):
-            assert got[f"iprec_at_recall_{tenth / 10:.2f}", query] == f"{slow.iprec(tenth / 10):6.4f}"
+        wanted = {"dcg": slow.dcg(), "ideal_dcg": slow.ideal_dcg(), "yaap": slow.yaap(), "rbp": slow.rbp(), "rbp_p=0.5": slow.rbp(0.5), "rbp_resid": slow.rbp_resid()}  # fmt: skip
+        wanted |= {
+            f"unj_{cutoff}": sum(grade < 0 for grade in slow.grades[:cutoff]) / cutoff for cutoff in (4, 9)
+        }
+        wanted |= {f"iprec_at_recall_{tenth / 10:.2f}": slow.iprec(tenth / 10) for tenth in range(11)}
+        assert {name: got[name, query] for name in wanted} == {
+            name: f"{value:6.4f}" for name, value in wanted.items()
+        }
     older = values_of(printed(*written(both, qrels, run), ["iprec_at_recall"], per_query=True, release=9))
-    differs = sum(older[key] != got[key] for key in older)
-    assert differs > 100
+    assert sum(older[key] != got[key] for key in older) > 100
 
 
 @pytest.mark.compiled
@@ -439,35 +434,27 @@ def test_queries_and_summaries(both):
     assert older["map", "all"] == "0.0833"
 
 
-@pytest.mark.compiled
-def test_queries_are_in_the_order_of_their_bytes(both):
-    names = ["10", "9", "é", "B", "a", "z"]
-    qrels = "".join(f"{name} 0 A 1\n" for name in names)
-    run = "".join(f"{name} Q0 A 1 1 t\n" for name in reversed(names))
-    text = printed(*both(qrels, run), ["map"], per_query=True, summary=False)
-    assert [line.split("\t")[1] for line in text.splitlines()] == sorted(names, key=str.encode)
+NAMES = ["10", "9", "é", "B", "a", "z"]
+APART = ("q 0 a 1\n", "q Q0 a 1 1.0000000002 t\nq Q0 b 1 1.0000000001 t\n", ["recip_rank"])
+SMALL = [  # judgments, a run, measures, options, and the fields of the lines
+    # queries are in the order of their bytes
+    ("".join(f"{name} 0 A 1\n" for name in NAMES), "".join(f"{name} Q0 A 1 1 t\n" for name in reversed(NAMES)), ["map"],
+     {"per_query": True, "summary": False}, [("map", name, "1.0000") for name in sorted(NAMES, key=str.encode)]),
+    # scores that only one release tells apart
+    (*APART, {}, [("recip_rank", "all", "1.0000")]), (*APART, {"release": 9}, [("recip_rank", "all", "0.5000")]),
+    # nothing left to rank: 0/0, as the C library prints it
+    ("q 0 A 1\n", "q Q0 B 1 1 t\n", ["iprec_at_recall.0,1", "P.5", "Rprec_mult.1"], {"judged_only": True},
+     [("iprec_at_recall_0.00", "all", "  -nan"), ("iprec_at_recall_1.00", "all", "0.0000"), ("P_5", "all", "0.0000"), ("Rprec_mult_1.00", "all", "0.0000")]),
+    # tags of several words, and the last line
+    (QRELS, "301 Q0 B 1 2 first tag\n\n301 Q0 A 2 1 second tag\n# the end\n\n", ["runid"], {}, [("runid", "all", "second")]),
+]  # fmt: skip
 
 
 @pytest.mark.compiled
-def test_scores_that_only_one_release_tells_apart(both):
-    paths = both("q 0 a 1\n", "q Q0 a 1 1.0000000002 t\nq Q0 b 1 1.0000000001 t\n")
-    assert printed(*paths, ["recip_rank"]).endswith("1.0000\n")
-    assert printed(*paths, ["recip_rank"], release=9).endswith("0.5000\n")
-
-
-@pytest.mark.compiled
-def test_nothing_left_to_rank(both):
-    # 0/0, as the C library prints it
-    text = printed(
-        *both("q 0 A 1\n", "q Q0 B 1 1 t\n"), ["iprec_at_recall.0,1", "P.5", "Rprec_mult.1"], judged_only=True
-    )
-    assert [line.split("\t")[2] for line in text.splitlines()] == ["  -nan", "0.0000", "0.0000", "0.0000"]
-
-
-@pytest.mark.compiled
-def test_tags_of_several_words_and_the_last_line(both):
-    paths = both(QRELS, "301 Q0 B 1 2 first tag\n\n301 Q0 A 2 1 second tag\n# the end\n\n")
-    assert printed(*paths, ["runid"]) == f"{'runid':<22}\tall\tsecond\n"
+@pytest.mark.parametrize(("qrels", "run", "measures", "options", "lines"), SMALL)
+def test_small_files(both, qrels, run, measures, options, lines):
+    text = printed(*both(qrels, run), measures, **options)
+    assert text == "".join(f"{name:<22}\t{query}\t{value}\n" for name, query, value in lines)
 
 
 @pytest.mark.compiled
