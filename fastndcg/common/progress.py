@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import Self
 
-# the type of `progress=`: a function that is called as progress(done, total), or False to show nothing
+# type of `progress=`: a function that is called as progress(done, total), or False to show nothing
 Progress = Callable[[int, int], object] | bool | None
 
 _PATIENCE, _PERIOD = 1.0, 0.2  # seconds before a task is shown, and between updates
@@ -66,7 +66,7 @@ class Task:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the progress is shown or passed to a function."""
+        """Return whether the progress is shown or passed to a function."""
         return callable(self._progress) or self in _tasks
 
     def advance(self, done: int, total: int) -> None:
@@ -100,7 +100,7 @@ class Task:
             if _is_notebook():
                 output = _in_notebook(text, output)
                 continue
-            with suppress(AttributeError, OSError, ValueError):  # of which one stays free
+            with suppress(AttributeError, OSError, ValueError):  # the last column stays free
                 _write(text[: os.get_terminal_size(sys.stderr.fileno()).columns - 1])
         _write("")
         if output:
@@ -124,7 +124,7 @@ def tell(message: str) -> None:
 
 
 def is_watched() -> bool:
-    """Whether this is the main thread and stderr is a terminal or a notebook."""
+    """Return whether this is the main thread and stderr is a terminal or a notebook."""
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
@@ -163,7 +163,7 @@ def _in_notebook(text: str, output: Any) -> Any:
     from importlib import import_module
 
     data = {"text/plain": text}
-    with suppress(Exception):  # of a front end that is gone
+    with suppress(Exception):  # raised if the front end is gone
         if output is None:
             return import_module("IPython.display").display(data, raw=True, display_id=True)
         output.update(data, raw=True)
