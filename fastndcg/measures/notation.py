@@ -201,6 +201,14 @@ def _read_value(node: ast.expr, text: str) -> Any:
         ) from None
 
 
+def is_notation(text: str) -> bool:
+    """Return whether a text, such as a path that does not exist, names measures."""
+    try:
+        return bool(parse_many(text))
+    except MeasureError:
+        return False
+
+
 def as_measure(measure: object) -> Measure:
     """Return the measure that a `Measure`, a notation or an ir_measures object stands for.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
+from fastndcg.measures.notation import is_notation
 from fastndcg.sources.open_file import File, MemoryFile, read_once, reading
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
             parent, _, name = file.path.rpartition("/")
             near = fs.FileSelector(parent or ("/" if file.path[:1] == "/" else "."), allow_not_found=True)
             known = (file.filesystem or fs.LocalFileSystem()).get_file_info(near)
+            if is_notation(text):
+                raise SourceError(
+                    f'{text} is a measure, not a file; name the data first, then measure="{text}"'
+                )
             hint = suggest(name, [info.base_name for info in known])
             raise SourceError(f"{text} does not exist.{hint} Check the path.")
         step = f", or name each file, as in {text}/*" if is_a == fs.FileType.Directory else ""

@@ -182,6 +182,7 @@ REFUSED = [
     # files
     (3, "score --qrels q --run short", "short, line 1: 5 fields"),
     (3, "score --qrels q --run absent", "absent does not exist. Check the path."),
+    (3, "score nDCG@5", 'nDCG@5 is a measure, not a file; name the data first, then --measure "nDCG@5"'),
     (2, "score p.parquet --out scores.json", "name a file ending in .parquet, .csv"),
     (2, "score p.parquet --out p.parquet", "is the input itself"),
     (2, "report p.parquet --out p.parquet", "--out: p.parquet is the input itself; name another file"),
