@@ -1,22 +1,30 @@
-"""Measure what scoring adds to a pipeline of Spark, Dask or Ray, and what a row costs at each stage.
+"""Measure Spark, Dask and Ray beside the same engine that only reads and counts, and beside one process.
 
-Three pipelines are timed in turns: with `evaluate`, with a function that returns batches unchanged, and with one
-that returns a single row for each batch. A pipeline reads Parquet, groups rows by query, passes them to Python,
-and discards the results. The mean is first compared with that of `fastndcg.evaluate` in this process.
+    python bench/run.py --only engines --record    10, 20 and 80 million rows: about an hour
 
-Each stage is timed for several numbers of rows; seconds = fixed + rows x rate is fitted to all but the largest,
-and the largest has what the fit predicts.
+`summary_files`, whose workers read the files, has as its base the engine that reads the same columns of them;
+`summary` of a table of the engine has the engine that brings the rows of a query together by its own means and
+counts them in Python. One process streams the same files, on as many threads as an engine has workers. All means
+must be the same bits. Times are of calls after the first; `first` has whole applications, started anew, whose
+workers find kernels in a folder or an empty folder.
 
-Bias: one machine, so no shuffle uses a network; generated data; lists of 100 documents; int64 ids; files in
-the page cache.
+Processor time is that of a control group, which all processes of an engine belong to: parents do not account
+for all. Where no group can be made (that takes root, on Linux), it is that of the machine.
+
+Bias: one machine, so no shuffle uses a network; generated data; 111 documents a query on average; int64 ids;
+files in the page cache.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +33,50 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from bench.errors import WrongAnswerError
+from bench.errors import BenchError, WrongAnswerError
+from bench.process import apart, python
 from bench.record import Row, beside
-from bench.timing import Time, take_turns
+from bench.timing import Time, fastest
 
-CORES = 2
-BATCH = 2_000_000
+CORES, FILES, LENGTH = 2, 10, 111
+COLUMNS = ["query_id", "label", "score"]
 MEASURE = "nDCG@10"
-Pipelines = dict[str, Callable[[], Any]]
+ORDERS = ("sorted", "any order")
+LONGEST = 480.0  # seconds of a first call whose time counts: what takes longer is left out
+LARGE = 50_000_000  # rows of which one more call is timed, not two
+Ways = dict[str, Callable[[], Any]]
+Start = tuple[Callable[[str], Ways], Callable[[], None]]  # what is timed of files, and the end of the engine
 
 
 def write(folder: Path, rows: int) -> None:
-    """Write rows in any order, about 100 for each query, in files of two million rows."""
-    rng = np.random.default_rng(rows)
-    for part, first in enumerate(range(0, rows, BATCH)):
-        size = min(BATCH, rows - first)
-        table = pa.table(
-            {
-                "qid": rng.integers(0, max(rows // 100, 1), size),
-                "label": rng.choice(np.arange(5, dtype=np.int8), size, p=[0.6, 0.2, 0.1, 0.06, 0.04]),
-                "score": rng.random(size, np.float32),
-            }
-        )
-        pq.write_table(table, folder / f"{part:04}.parquet", row_group_size=500_000)
+    """Ten files in each order, of the same queries."""
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.integers(0, max(rows // LENGTH, 1), rows))
+    for order in ORDERS:
+        (folder / order).mkdir()
+        if order != "sorted":
+            rng.shuffle(ids)
+        for number, part in enumerate(np.array_split(ids, FILES)):
+            grades = rng.choice(np.arange(5, dtype=np.int8), len(part), p=[0.6, 0.2, 0.1, 0.06, 0.04])
+            columns = [part, grades, rng.random(len(part), np.float32)]
+            path = folder / order / f"{number}.parquet"
+            pq.write_table(pa.table(columns, names=COLUMNS), path, row_group_size=500_000)
 
 
-def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
-    from pyspark.sql import SparkSession
+# ---- engines: what reads, what brings queries together and counts, and what scores files and rows ----
+
+
+def mean(path: str) -> float:
+    value: float = fn.evaluate(fn.scan_parquet(path), MEASURE).mean()[MEASURE]
+    return value
+
+
+def one_process() -> Start:
+    return lambda path: {"files": partial(mean, path)}, lambda: None
+
+
+def spark() -> Start:
+    from pyspark.sql import SparkSession, functions
 
     from fastndcg.adapters import spark as fns
 
@@ -60,136 +85,177 @@ def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], fl
     builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", "6g")
     for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(name, "false")
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    partitions = max(2 * CORES, rows // 2_000_000)
-    df = spark.read.parquet(str(folder)).select("qid", "label", "score")
-    together = df.repartition(partitions, "qid")
-    ordered = together.sortWithinPartitions("qid")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
 
-    def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return batches
+    def counts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (pa.RecordBatch.from_pydict({"rows": [batch.num_rows]}) for batch in batches)
 
-    def one_row(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (batch.slice(0, 1) for batch in batches)
+    def ways(path: str) -> Ways:
+        df = session.read.parquet(path).select(COLUMNS)
+        return {
+            "reads": lambda: df.agg(*map(functions.sum, COLUMNS)).collect(),
+            "counts": lambda: (
+                df.repartition("query_id").mapInArrow(counts, "rows long").groupBy().sum().collect()
+            ),
+            "files": lambda: fns.summary_files(session, path, MEASURE).rows[0]["mean"],
+            "rows": lambda: fns.summary(df, MEASURE).rows[0]["mean"],
+        }
 
-    def discard(frame: Any) -> Callable[[], None]:
-        return lambda: frame.write.format("noop").mode("overwrite").save()
-
-    return (
-        {
-            "read": discard(df),
-            "shuffle": discard(together),
-            "sort": discard(ordered),
-            "to Python": discard(ordered.mapInArrow(one_row, df.schema)),
-            "to Python and back": discard(ordered.mapInArrow(unchanged, df.schema)),
-            "evaluate": discard(fns.evaluate(df, MEASURE, partitions=partitions)),
-        },
-        lambda: fns.summary(df, MEASURE, partitions=partitions).rows[0]["mean"],
-    )
+    return ways, session.stop
 
 
-def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]]:
-    import dask
+def dask(scheduler: str = "threads") -> Start:
+    import dask as engine
     import dask.dataframe as dd
 
     from fastndcg.adapters import dask as fnd
 
-    dask.config.set(scheduler="threads", num_workers=CORES)
-    df = dd.read_parquet(folder, split_row_groups=4)
-    together = df.shuffle(on="qid", ignore_index=True)
+    engine.config.set(scheduler=scheduler, num_workers=CORES)
+    calls = itertools.count()  # makes each call another one: results of equal ones may still be there
 
-    def unchanged(frame: Any) -> Any:
-        return frame
+    def ways(path: str) -> Ways:
+        df = dd.read_parquet(path, split_row_groups=4)
 
-    def discard(frame: Any) -> Callable[[], None]:
-        return lambda: frame.map_partitions(len).compute()
+        def anew() -> Any:
+            return df.map_partitions(lambda frame, _: frame, next(calls), meta=df)
 
-    return (
-        {
-            "read": discard(df),
-            "shuffle": discard(together),
-            "to Python": discard(together.map_partitions(unchanged)),
-            "to Python and back": discard(together.map_partitions(unchanged)),
-            "evaluate": discard(fnd.evaluate(df, MEASURE)),
-        },
-        lambda: fnd.summary(df, MEASURE).rows[0]["mean"],
-    )
+        return {
+            "reads": lambda: anew().map_partitions(len).compute(),
+            "counts": lambda: anew().shuffle(on="query_id", ignore_index=True).map_partitions(len).compute(),
+            "files": lambda: fnd.summary_files(path, MEASURE).rows[0]["mean"],
+            "rows": lambda: fnd.summary(df, MEASURE).rows[0]["mean"],
+        }
+
+    return ways, lambda: None
 
 
-def ray_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
-    import logging
+def dask_processes() -> Start:
+    from distributed import Client
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    import ray
-    import ray.data
+    client = Client(n_workers=CORES, threads_per_worker=1, dashboard_address=None)
+    return dask("distributed")[0], client.shutdown
+
+
+def ray() -> Start:
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    import ray as engine
+    from ray import data
 
     from fastndcg.adapters import ray as fnr
 
-    # workers stay alive between pipelines, as in a busy cluster
+    # workers stay alive between calls, as in a busy cluster
     kept = {"idle_worker_killing_time_threshold_ms": 600_000, "num_workers_soft_limit": 3 * CORES}
-    if not ray.is_initialized():
-        ray.init(num_cpus=CORES, include_dashboard=False, log_to_driver=False, _system_config=kept)
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    partitions = max(2 * CORES, rows // 2_000_000)
-    df = ray.data.read_parquet(str(folder)).select_columns(["qid", "label", "score"])
-    together = df.repartition(partitions, keys=["qid"])
+    engine.init(
+        num_cpus=CORES, include_dashboard=False, log_to_driver=False, object_store_memory=4_000_000_000, _system_config=kept
+    )  # fmt: skip
+    data.DataContext.get_current().enable_progress_bars = False
 
-    def unchanged(table: pa.Table) -> pa.Table:
-        return table
+    def consume(dataset: Any) -> None:
+        for _ in dataset.iter_internal_ref_bundles():
+            pass
 
-    def one_row(table: pa.Table) -> pa.Table:
-        return table.slice(0, 1)
+    def count(table: pa.Table) -> pa.Table:
+        return pa.table({"rows": [table.num_rows]})
 
-    def discard(dataset: Any) -> Callable[[], None]:
-        def run() -> None:
-            for _ in dataset.iter_internal_ref_bundles():
-                pass
+    def ways(path: str) -> Ways:
+        df = data.read_parquet(path)
+        together = df.repartition(8, keys=["query_id"])
+        counted = together.map_batches(count, batch_size=None, batch_format="pyarrow")
+        return {
+            "reads": lambda: consume(df),
+            "counts": lambda: consume(counted),
+            "files": lambda: fnr.summary_files(path, MEASURE).rows[0]["mean"],
+            "rows": lambda: fnr.summary(df, MEASURE, partitions=8).rows[0]["mean"],
+        }
 
-        return run
-
-    def to_python(function: Callable[[pa.Table], pa.Table]) -> Callable[[], None]:
-        return discard(together.map_batches(function, batch_size=None, batch_format="pyarrow"))
-
-    return (
-        {
-            "read": discard(df),
-            "shuffle": discard(together),
-            "to Python": to_python(one_row),
-            "to Python and back": to_python(unchanged),
-            "evaluate": discard(fnr.evaluate(df, MEASURE, partitions=partitions)),
-        },
-        lambda: fnr.summary(df, MEASURE, partitions=partitions).rows[0]["mean"],
-    )
+    return ways, engine.shutdown
 
 
-ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines, "ray": ray_pipelines}
+ENGINES: dict[str, Callable[[], Start]] = {
+    "one process": one_process, "Spark": spark, "Dask, threads": dask, "Dask, two processes": dask_processes, "Ray": ray
+}  # fmt: skip
+BASES = {"files": "reads", "rows": "counts"}
+FIRST = ("one process", "Spark")  # workers of all engines find kernels by the same rule
+KERNELS = ("kept", "empty")
 
 
-def measured(engine: str, n: int, rounds: int) -> dict[str, Time]:
-    """Check the mean, then time the pipelines in turns. Return the fastest round of each."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(folder, n)
-        pipelines, mean = ENGINES[engine](folder, n)
-        expected = fn.evaluate(fn.read_parquet(folder), MEASURE).mean()[MEASURE]
-        if (found := mean()) != expected:
-            raise WrongAnswerError(MEASURE, engine, found, expected)
-        return take_turns(pipelines, least=rounds, most=rounds)
+# ---- times ----
+
+
+def joined() -> Callable[[], float]:
+    """Put this process into a control group. Return a function of the processor time of all in it, until now."""
+    spent = time.process_time()
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    for root in (Path(each[1]) for each in mounts if each[2] == "cgroup2"):
+        with suppress(OSError):
+            for old in root.glob("fastndcg-bench-*"):
+                with suppress(OSError):  # processes are still in it
+                    old.rmdir()
+            group = root / f"fastndcg-bench-{os.getpid()}"
+            group.mkdir()
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+            return lambda: spent + int((group / "cpu.stat").read_text().split()[1]) / 1e6
+    return _machine
+
+
+def _machine() -> float:
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(engine: str, folder: str, rows: int) -> Iterator[Row]:
+    """What calls after the first take, whose answer is checked."""
+    clock, expected = joined(), {order: mean(f"{folder}/{order}") for order in ORDERS}
+
+    def timed(call: Callable[[], Any]) -> Time:
+        cpu, wall = clock(), time.perf_counter()
+        call()
+        wall = time.perf_counter() - wall
+        return Time(wall, clock() - cpu)
+
+    start, stop = ENGINES[engine]()
+    for order in ORDERS:
+        ways, found = start(f"{folder}/{order}"), {}
+        for way, call in ways.items():
+            began, answer = time.perf_counter(), call()
+            if way in BASES and answer != expected[order]:
+                raise WrongAnswerError(MEASURE, f"{engine}, {way}", answer, expected[order])
+            if time.perf_counter() - began < LONGEST:
+                found[way] = fastest([timed(call) for _ in range(1 if rows > LARGE else 2)])
+        for way, base in BASES.items():
+            name, scale = f"{engine}, {way}, {rows // 1_000_000} M, {order}", 1e9 / rows
+            if way in found and base in found:
+                yield beside("engines", name, base, "ns/row", found[way], found[base], each=scale)
+            elif way in found:
+                yield Row("engines", name, "", "ns/row", *(seconds * scale for seconds in found[way]))
+    stop()
+
+
+def first(engine: str, path: str, name: str) -> Iterator[Row]:
+    """What an application takes from its start to its end, in which one call scores files."""
+    started = time.process_time()
+    clock, began = joined(), time.perf_counter()
+    start, stop = ENGINES[engine]()
+    start(path)["files"]()
+    stop()
+    yield Row("engines", name, "", "s", time.perf_counter() - began + started, clock())
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    *fitted, largest = sizes = [20_000, 40_000] if quick else [1_000_000, 2_000_000, 20_000_000]
-    rounds = 1 if quick else 3
-    for engine in ENGINES:
-        found = {size: measured(engine, size, rounds) for size in sizes}
-        whole = found[largest]
-        for base in ("to Python and back", "to Python"):
-            name = f"{engine}, {largest:,} rows, evaluate"
-            yield beside("engines", name, base, "s", whole["evaluate"], whole[base], clock="wall")
-        for stage, time in whole.items():
-            times = [found[size][stage].wall for size in fitted]
-            rate, fixed = np.polyfit(fitted, times, 1) if len(fitted) > 1 else (times[0] / fitted[0], 0.0)
-            told = f"{rate * CORES * 1e9:.0f} ns a row and core, predicted {fixed + rate * largest:.2f} s"
-            yield Row("engines", f"{engine}, {largest:,} rows, {stage}", "", "s", *time, note=told)
+    for size in (100_000,) if quick else (10_000_000, 20_000_000, 80_000_000):
+        with tempfile.TemporaryDirectory(prefix="fastndcg-bench-") as name:
+            folder = Path(name)
+            write(folder, size)
+            kept = {"NUMBA_CACHE_DIR": str(folder / "kept")}
+            python("-m", "fastndcg", "compile", "-m", MEASURE, environment=kept)
+            for engine in ENGINES:
+                try:
+                    yield from apart("engines.measured", engine, name, size, environment=kept, timeout=3600)
+                except BenchError as error:
+                    yield Row("engines", f"{engine}, {size // 1_000_000} M", note=f"failed: {error}")
+            for engine, order, kernels in itertools.product(FIRST, ORDERS, KERNELS):
+                where = kept if kernels == "kept" else {"NUMBA_CACHE_DIR": f"{name}/{engine}, {order}"}
+                label = f"{engine}, first job, kernels {kernels}, {size // 1_000_000} M, {order}"
+                path = f"{name}/{order}"
+                yield from apart("engines.first", engine, path, label, environment=where, timeout=600)

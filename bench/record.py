@@ -97,10 +97,20 @@ def path_of(section: str) -> Path:
 
 
 def processor() -> str:
-    found = None
-    if Path("/proc/cpuinfo").exists():
-        found = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    return found[1] if found else platform.processor() or platform.machine()
+    return _said_of_processors("model name") or platform.processor() or platform.machine()
+
+
+def features() -> str:
+    """The processor's vector instructions and those of bits, which kernels are compiled for."""
+    flags = _said_of_processors("flags|Features").split()  # on x86-64, on aarch64
+    return " ".join(sorted(flag for flag in flags if flag.startswith(("avx", "bmi", "asimd", "sve"))))
+
+
+def _said_of_processors(name: str) -> str:
+    path = Path("/proc/cpuinfo")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = re.search(rf"^(?:{name})\s*:\s*(.*)", text, flags=re.MULTILINE)
+    return found[1] if found else ""
 
 
 def settings() -> list[Row]:
@@ -121,6 +131,7 @@ def machine(note: str) -> list[Row]:
     facts = {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "processor": processor(),
+        "features": features(),
         "cores": str(os.cpu_count()),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
@@ -134,7 +145,18 @@ def machine(note: str) -> list[Row]:
 
 def versions() -> dict[str, str]:
     found = {}
-    for name in ("fastndcg", "numba", "llvmlite", "numpy", "pyarrow", "polars", "duckdb"):
+    for name in (
+        "fastndcg",
+        "numba",
+        "llvmlite",
+        "numpy",
+        "pyarrow",
+        "polars",
+        "duckdb",
+        "pyspark",
+        "dask",
+        "ray",
+    ):
         with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found

@@ -36,6 +36,7 @@ SECTIONS = {
     "cores": "cores",
 }
 RECORDED = list(tables.SECTIONS)
+STORED = [*RECORDED, "engines"]
 
 
 def rows_of(section: str, *, quick: bool) -> Iterator[Row]:
@@ -120,7 +121,7 @@ def main() -> int:
             table, grown = beside_record(rows, record.read(path))
             print(f"\n{table}", flush=True)
             failed += grown
-        if options.record and section in RECORDED and not wrong:
+        if options.record and section in STORED and not wrong:
             record.write([*record.settings(), *rows, *record.machine(options.note)], path)
             print(f"\nstored in {path}; python -m scripts.pages makes the tables from it")
         failed += wrong

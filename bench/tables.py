@@ -138,6 +138,38 @@ def sections(shown: Collection[str] = (), columns: int = len(HEAD)) -> str:
     return "\n".join(parts if shown else [*parts, "### Where fastndcg is behind\n", list_of(missed)])
 
 
+ORDERS = ("sorted", "any order")
+
+
+def engines() -> str:
+    """Each engine after its first call, beside two bases; then whole applications, whose workers find kernels or not."""
+    stored = record.read(record.path_of("engines"))
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in stored:
+        if row.section == "engines":
+            what, size, order = row.name.rsplit(", ", 2)
+            found.setdefault(what, {})[order, size] = row
+    alone = found["one process, files"]
+    columns = sorted(alone, key=lambda key: (ORDERS.index(key[0]), int(key[1].split()[0])))
+    warm, cold = [], []
+    for what, rows in found.items():
+        cells = [what.replace(", files", ", its workers read files").replace(", rows", ", its rows")]
+        for key in columns:
+            row = rows.get(key)
+            if row is None or row.cpu is None:
+                cells.append("-")
+            elif row.unit == "s":
+                cells.append(f"{number(row.cpu)} s, {number(row.wall)} s")
+            else:
+                beside_one = row.cpu / (alone[key].cpu or 1.0)
+                ratios = f" ({number(row.ratio)}x, {number(beside_one)}x)" if row.ratio else ""
+                cells.append(f"{number(row.cpu)}{ratios}")
+        (cold if "first job" in what else warm).append(cells)
+    head = ["", *(f"{size} rows, {order}" for order, size in columns)]
+    about = sentence("engines", stored)
+    return f"{markdown(head, warm)}\n{markdown(head, cold)}\n{about}"
+
+
 def list_of(missed: Iterable[Row]) -> str:
     lines = (
         f"- {row.name}{f' (against {row.baseline})' if row.ratio is not None else ''}: "

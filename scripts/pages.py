@@ -268,6 +268,7 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "all other tools": ("docs/performance.md", tables.tools),
     "speed": ("docs/performance.md", partial(tables.sections, ("reading", "shuffled", "start"), 6)),
     "record": ("bench/README.md", tables.sections),
+    "engines": ("docs/engines.md", tables.engines),
 }
 WRITTEN: dict[str, Callable[[], str]] = {
     "commands": commands,
