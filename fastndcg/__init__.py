@@ -23,7 +23,7 @@ lists its modules:
     convention  the value of another tool, and what makes two tools differ
     api         `evaluate`, `ndcg`, `ndcg_score`, `dcg_score`, `compile_kernels`
     analysis    `compare`, `explain`, `anchors`, ranges, clicks, judgments, `History`
-    plot        the plots of all layers under their public names
+    plot        the plots of results, under their public names
     reporting   the page of `report`
     trec_eval   what trec_eval prints, byte for byte
     adapters    Spark, Dask, Ray, boosters, evaluation libraries; nothing imports them

@@ -5,30 +5,30 @@ also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it 
 colours suit colour-blind readers and light and dark backgrounds. Many values are binned.
 """
 
-from fastndcg.analysis.plots import (
+from fastndcg.charts.plots import (
     ComparisonPlots,
-    anchors,
+    ScoresPlots,
     contributions,
+    cutoffs,
     differences,
+    distribution,
     effects,
-    grades,
+    history,
+    over_time,
+    slices,
     ties,
 )
-from fastndcg.charts.series import history, over_time
-from fastndcg.scores.plots import ScoresPlots, cutoffs, distribution, slices
 from fastndcg.typing import Chart
 
 __all__ = [
     "Chart",
     "ComparisonPlots",
     "ScoresPlots",
-    "anchors",
     "contributions",
     "cutoffs",
     "differences",
     "distribution",
     "effects",
-    "grades",
     "history",
     "over_time",
     "slices",

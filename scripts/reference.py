@@ -34,8 +34,8 @@ SECTIONS = {
     ),
     "Write a report": "report",
     "Draw pictures": (
-        "plot.cutoffs plot.distribution plot.slices plot.differences plot.effects plot.anchors "
-        "plot.contributions plot.ties plot.grades plot.history plot.over_time "
+        "plot.cutoffs plot.distribution plot.slices plot.differences plot.effects "
+        "plot.contributions plot.ties plot.history plot.over_time "
         "plot.ScoresPlots plot.ComparisonPlots"
     ),
     "Reproduce other tools' numbers": (

@@ -9,6 +9,5 @@ ranges           `tie_range`, `judgment_range`: how far ties and unjudged docume
 check_judgments  `check_judgments`: whether judgments can be used, and fit the runs that they judge
 pool             `pool`: the first documents of several runs, and which are judged
 history          `History`: values by query of many times, and since when a change is sure
-plots            plots of comparisons and of the other results
 clicks           click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
 """

@@ -28,7 +28,7 @@ from fastndcg.sources.streams import RankingsStream
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measures
-    from fastndcg.typing import Chart, Ties
+    from fastndcg.typing import Ties
 
 
 def check_rankings(rankings: object) -> None:
@@ -116,12 +116,6 @@ class Anchors(OfOrders, AsFrame):
         table["measure"] = names.take(pa.array(np.tile(np.arange(n), len(self))))
         values = np.array([self[measure] for measure in self.measures]).reshape(n, len(Anchor._fields), -1)
         return pa.table(table | {name: values[:, row].T.ravel() for row, name in enumerate(Anchor._fields)})
-
-    def plot(self) -> Chart:
-        """Plot the means of each measure. See `fastndcg.plot.anchors`. It needs the extra `plot`."""
-        from fastndcg.analysis import plots
-
-        return plots.anchors(self)
 
     def __repr__(self) -> str:
         return self.summary().under(f"Anchors of {count_of(len(self), 'query')}")

@@ -34,7 +34,7 @@ from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_c
 from fastndcg.statistics.significance import CORRECTIONS, Spread, direction, holm
 
 if TYPE_CHECKING:
-    from fastndcg.analysis.plots import ComparisonPlots
+    from fastndcg.charts.plots import ComparisonPlots
     from fastndcg.common.arrays import Array, Flags, Float64, Int64
     from fastndcg.measures import Measure
 
@@ -222,7 +222,7 @@ class Comparison(AsFrame):
     @property
     def plot(self) -> ComparisonPlots:
         """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
-        from fastndcg.analysis.plots import ComparisonPlots
+        from fastndcg.charts.plots import ComparisonPlots
 
         return ComparisonPlots(self)
 

@@ -430,7 +430,7 @@ class Explanation(AsFrame):
 
     def plot(self, ranks: int = 50, unit: Literal["share", "gain"] = "share") -> Chart:
         """Plot the contribution of each rank, beside the ideal. See `fastndcg.plot.contributions`."""
-        from fastndcg.analysis import plots
+        from fastndcg.charts import plots
 
         return plots.contributions(self, ranks, unit)
 

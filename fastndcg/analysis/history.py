@@ -300,7 +300,7 @@ class History:
         threshold: float | None = None,
     ) -> Chart:
         """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `plot`."""
-        from fastndcg.charts.series import over_time
+        from fastndcg.charts.plots import over_time
 
         return over_time(self.table(measure, name=name, confidence=confidence), threshold)
 

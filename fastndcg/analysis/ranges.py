@@ -73,7 +73,7 @@ class Ranges(OfOrders):
         """Plot the three means of each measure, and over ties that of the order of the data. See
         `fastndcg.plot.ties`. It needs the extra `plot`.
         """
-        from fastndcg.analysis import plots
+        from fastndcg.charts import plots
 
         return plots.ties(self)
 

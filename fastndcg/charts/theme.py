@@ -1,10 +1,14 @@
-"""What all charts share: colours, axes, texts and limits of size. The only module that imports Altair."""
+"""What all charts share: colours, axes, texts and limits of size, and how rows become a chart.
+
+A chart is rows and layers: each layer is a mark of Vega-Lite and its encodings of columns. A row has the name
+of a `system`, and numbers; NaN and None leave a gap. The only module that imports Altair.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.exports import without_nan
@@ -15,7 +19,8 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
 Rows = list[dict[str, Any]]
-STEPS = 500  # bars or steps of a curve at most, about as many as pixels; more values share them
+Spec = dict[str, Any]
+Layer = tuple[Spec, Spec] | tuple[Spec, Spec, Rows]  # a mark, its encodings, and rows if it has its own
 
 # Okabe and Ito's colours for colour-blind readers, the light ones darkened to a contrast of 3 on white
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3d97cc", "#c2669a", "#a67c00", "#7f7f7f")
@@ -23,61 +28,74 @@ BETTER, WORSE, SAME = COLOURS[0], COLOURS[1], COLOURS[6]
 TEXT = "#767676"  # readable on white and on near black
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+DASHED = {"type": "rule", "strokeDash": [4, 4], "color": SAME}
 
 WIDTH, HEIGHT = 560, 280
-# characters of a text, a title, a line of the subtitle, all of it, and a description
-_LONGEST, _TITLE, _LINE, _SUBTITLE, _DESCRIPTION = 70, 75, 95, 570, 5_000
+# characters of a text, a title, a line of the subtitle, all of it, and a description; rows of a description
+_LONGEST, _TITLE, _LINE, _SUBTITLE, _DESCRIPTION, _SAID = 70, 75, 95, 570, 5_000, 40
+
+_WORDS = {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
+_CONFIG = {
+    "background": "transparent",
+    # space for fonts that are wider than the one used to measure text
+    "font": "Arial, Helvetica, 'Liberation Sans', sans-serif",
+    "padding": {"left": 24, "right": 24, "top": 8, "bottom": 8},
+    "view": {"stroke": None},
+    "title": {"color": TEXT, "subtitleColor": TEXT, "fontSize": 14, "offset": 12},
+    "axis": _WORDS
+    | {"domainColor": TEXT, "tickColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.2}
+    | {"titlePadding": 10, "labelLimit": 0, "labelSeparation": 4},
+    "legend": _WORDS | {"columnPadding": 32, "labelLimit": 0},
+}
 
 
-def altair() -> Any:
-    """Import Altair. Raise `ExtraError` if it is not installed."""
-    return library("altair", "Altair", "plot", "a picture")
-
-
-def finish(chart: Chart, title: str, subtitle: str, description: str, height: float | None = HEIGHT) -> Chart:
-    """Add a title, a description in words and the common style to a chart. `height=None` keeps its size."""
-    alt, words = altair(), {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
-    config = {
-        "background": "transparent",
-        # space for fonts that are wider than the one used to measure text
-        "font": "Arial, Helvetica, 'Liberation Sans', sans-serif",
-        "padding": {"left": 24, "right": 24, "top": 8, "bottom": 8},
-        "view": {"stroke": None},
-        "title": {"color": TEXT, "subtitleColor": TEXT, "fontSize": 14, "offset": 12},
-        "axis": words
-        | {"domainColor": TEXT, "tickColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.2}
-        | {"titlePadding": 10, "labelLimit": 0, "labelSeparation": 4},
-        "legend": words | {"columnPadding": 32, "labelLimit": 0},
-    }
-    if height is not None:
-        chart = chart.properties(width=WIDTH, height=height)
-    lines = textwrap.wrap(shorten(subtitle, _SUBTITLE), _LINE)
-    return chart.properties(
-        title=alt.TitleParams(shorten(title, _TITLE), subtitle=lines, anchor="start"),
-        description=shorten(f"{title}. {subtitle}. {description}".strip(), _DESCRIPTION),
-        config=alt.Config.from_dict(config),
-    )
-
-
-def chart_of(rows: Rows) -> Chart:
-    """Return a chart of rows. Its encodings give the type of each column. NaN becomes null, as in JSON, and
-    texts become visible, since vl-convert ends the process at some characters.
+def draw(rows: Rows, layers: Sequence[Layer], title: str, subtitle: str, height: float = HEIGHT) -> Chart:
+    """Draw rows. A layer of columns that the rows lack is left out. The description has the first rows in
+    words, for readers who cannot see the chart. Raises `ExtraError` if Altair is not installed.
     """
-    alt = altair()
-    shown = [{name: text_of(value) for name, value in row.items()} for row in rows]
-    return alt.Chart(alt.InlineData(values=without_nan(shown)))
+    drawn = []
+    for mark, encoding, *own in layers:
+        table = own[0] if own else rows
+        if all(each.get("field") in (None, *table[0]) for each in encoding.values()):
+            drawn.append({"mark": mark, "encoding": encoding} | ({"data": _data_of(table)} if own else {}))
+    spec = {"data": _data_of(rows), "width": WIDTH, "height": height, "config": _CONFIG}
+    spec |= drawn[0] if len(drawn) == 1 else {"layer": drawn}
+    lines = textwrap.wrap(shorten(subtitle, _SUBTITLE), _LINE)
+    spec["title"] = {"text": shorten(title, _TITLE), "subtitle": lines, "anchor": "start"}
+    texts = (
+        [f"{each:.4g}" if isinstance(each, float) else str(each) for each in row.values()] for row in rows
+    )
+    said = "; ".join(map(", ".join, islice(texts, _SAID)))
+    spec["description"] = shorten(f"{title}. {subtitle}. {', '.join(rows[0])}: {said}.", _DESCRIPTION)
+    return library("altair", "Altair", "plot", "a picture").Chart.from_dict(spec)
 
 
-def colours_of(names: list[str]) -> Any:
-    """Return a colour for each name, in the order of the names. A single name has no legend."""
+def _data_of(rows: Rows) -> Spec:
+    """NaN becomes null, as in JSON; texts become visible, since some characters end vl-convert."""
+    return {"values": without_nan([{name: text_of(each) for name, each in row.items()} for row in rows])}
+
+
+def quantity(field: str, title: str | None = None, **options: Any) -> Spec:
+    """Encode a column of numbers. Its axis need not begin at 0."""
+    named = {} if title is None else {"title": title_of(title)}
+    return {"field": field, "type": "quantitative", "scale": {"zero": False}} | named | options
+
+
+def nominal(field: str, title: str = "", **options: Any) -> Spec:
+    """Encode a column of names."""
+    return {"field": field, "type": "nominal", "title": title_of(title) or None} | options
+
+
+def by_system(names: Sequence[str], choices: Sequence[Any] = COLOURS, **options: Any) -> Spec:
+    """Encode a choice for each system, in the order of the names. When all are used, start again."""
+    chosen = [choice for _, choice in zip(names, cycle(choices))]
+    return nominal("system", scale={"domain": list(names), "range": chosen}) | {"legend": None} | options
+
+
+def colours_of(names: Sequence[str], choices: Sequence[str] = COLOURS) -> Spec:
+    """Encode a colour for each system. A single name has no legend."""
     # opaque, also where the colours fill bands that one can see through
-    legend = altair().Legend(orient="top", symbolOpacity=1) if len(names) > 1 else None
-    return altair().Color("system:N", title=None, scale=scale_of(names), legend=legend)
-
-
-def scale_of(names: list[str], choices: Sequence[Any] = COLOURS) -> Any:
-    """Return a choice for each name. When all are used, start again with the first."""
-    return altair().Scale(domain=names, range=[choice for _, choice in zip(names, cycle(choices))])
+    return by_system(names, choices, legend={"orient": "top", "symbolOpacity": 1} if len(names) > 1 else None)
 
 
 def names_of(rows: Rows, field: str = "system") -> list[str]:

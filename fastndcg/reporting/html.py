@@ -1,13 +1,16 @@
-"""Parts of a page as HTML. Every text of data passes `html_text`, and every chart is an image, so neither can
-do anything but be seen.
+"""A page and its parts as HTML. Every text of data passes `html_text`, and every chart is an image, so that
+neither can do anything but be seen.
 """
 
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from fastndcg._version import __version__
+from fastndcg.common.files import whole_file
 from fastndcg.common.markup import html_table, html_text
 from fastndcg.errors import InputError, MeasureError, library
 
@@ -52,8 +55,7 @@ def picture(draw: Callable[..., Chart], *arguments: Any, **options: Any) -> str:
         return paragraph(str(error))
     title = spec.pop("title")  # as text of the page, which wraps where the screen is narrow
     spec["config"]["axis"]["labelLimit"] = _LABEL
-    for each in (spec, *spec.get("vconcat", ())):
-        each.update({"width": _WIDTH} if "width" in each else {})
+    spec["width"] = _WIDTH
     svg = library(*CONVERTER).vegalite_to_svg(spec, allowed_base_urls=[])
     source = base64.b64encode(svg.encode()).decode()
     image = f'<img src="data:image/svg+xml;base64,{source}" alt="{html_text(spec["description"])}">'
@@ -68,3 +70,23 @@ def fold(title: str, *parts: str) -> str:
 
 def section(name: str, title: str, *parts: str) -> str:
     return f'<section id="{name}"><h2>{html_text(title)}</h2>{"".join(parts)}</section>'
+
+
+def write(path: str | os.PathLike[str], title: str, subtitle: str, sections: Iterable[str]) -> None:
+    """Write a page. It has no script, and its policy allows none."""
+    from importlib import resources  # here, because it imports tempfile, which imports random
+
+    style = (resources.files("fastndcg.reporting") / "page.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    lines = [
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta name="generator" content="fastndcg {__version__}"><link rel="icon" href="data:,">',
+        f"<title>{html_text(title)}</title><style>{style}</style></head>",
+        f"<body><header><h1>{html_text(title)}</h1>{paragraph(subtitle)}</header><main>",
+        *sections,
+        "</main></body></html>\n",
+    ]
+    with whole_file(path) as draft:
+        draft.write_text("\n".join(lines), encoding="utf-8")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from fastndcg._version import __version__
 from fastndcg.analysis.compare import compare
 from fastndcg.analysis.ranges import tie_range
 from fastndcg.api.evaluate import evaluate
-from fastndcg.charts.series import first_sure, over_time
+from fastndcg.charts.plots import first_sure, over_time
 from fastndcg.charts.theme import by_name
-from fastndcg.common.files import check_writable, whole_file
-from fastndcg.common.markup import html_text
-from fastndcg.common.table import digits
+from fastndcg.common.files import check_writable
+from fastndcg.common.table import shown_value
 from fastndcg.errors import (
     FastndcgError,
     InputError,
@@ -29,18 +27,16 @@ from fastndcg.errors import (
 )
 from fastndcg.measures import as_measures
 from fastndcg.reporting import html
-from fastndcg.reporting.answer import Found, interval_of, listed
-from fastndcg.scores.scores import Scores
+from fastndcg.reporting.sections import Found, listed, sections_of
 from fastndcg.scores.slices import column_names
 
 if TYPE_CHECKING:
     from fastndcg.analysis.history import History
-    from fastndcg.measures import Measure, Measures
+    from fastndcg.measures import Measures
     from fastndcg.rankings.rankings import Rankings
 
-_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
-_ADDRESSES = 100 << 30  # bytes; with a limit of 64 GB vl-convert 1.9 ended the process, with 100 it drew
 _LONGEST = 200  # characters of a name on the page
+_ADDRESSES = 100 << 30  # bytes; with a limit of 64 GB vl-convert 1.9 ended the process, with 100 it drew
 
 
 @known_arguments
@@ -122,28 +118,7 @@ def report(
     ['report.html']
     """
     check_extra()
-    from fastndcg.reporting.sections import sections_of
-
     check_writable(path)
-    found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
-    names = list(found.rankings)
-    named = listed(names) if len(names) < 4 else count_of(len(names), "system")
-    queries = count_of(max(each.n_queries for each in found.rankings.values()), "query")
-    subtitle = f"{queries}; {', '.join(map(str, found.measures))}; made {_now()}"
-    _write(path, title or f"{found.main} of {named}", subtitle, sections_of(found, command))
-
-
-def _find(
-    systems: Any,
-    measures: Any,
-    baseline: str | None,
-    by: str | Sequence[str],
-    confidence: float,
-    missing: str | float,
-    sources: Mapping[str, str] | None,
-    threads: int | None,
-) -> Found:
-    """The results that sections show."""
     rankings = by_name(systems, "Rankings, as read_parquet returns them", "n_docs", _LONGEST)
     names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
     for name, each in zip(names, rankings.values(), strict=True):
@@ -152,32 +127,23 @@ def _find(
     if baseline is not None:
         check_system(baseline, names, f'baseline="{baseline}"')
     asked, columns = as_measures(measures), column_names(by)
-    main, longest = asked[0], max(each._longest for each in rankings.values())
-    curve = []
-    if main.definition.cut == "rank" and longest > 1:
-        last = next((k for k in _CUTOFFS if k >= longest), _CUTOFFS[-1])
-        curve = [main @ k for k in _CUTOFFS if k <= last]
-    every, ties = {}, {}
+    scores, ties = {}, {}
     for name, each in rankings.items():
         with about(f'"{name}"'):
-            every[name] = evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
+            scores[name] = evaluate(each, asked, threads=threads)
             with suppress(MeasureError):
                 ties[name] = tie_range(each, asked, threads=threads)
-    scores = {name: _only(each, asked) for name, each in every.items()}
     compared, slices = None, {}
     if len(scores) > 1:
         first = next(iter(scores)) if baseline is None else names[baseline]
         compared = compare(scores, baseline=first, confidence=confidence, missing=missing)
         slices = compared.slices(columns) if columns else {}
     own = {names[name]: text for name, text in (sources or {}).items() if name in names}
-    curves = every if curve else {}
-    return Found(rankings, scores, curves, ties, compared, slices, asked, columns, confidence, own, threads)
-
-
-def _only(scores: Scores, measures: Sequence[Measure]) -> Scores:
-    """The scores of some of the measures."""
-    rows = [scores.measures.index(measure) for measure in measures]
-    return Scores(measures, scores.values[rows], scores._empty[rows], scores._source, scores.weight)
+    found = Found(rankings, scores, ties, compared, slices, asked, columns, confidence, own)
+    named = listed(list(scores)) if len(scores) < 4 else count_of(len(scores), "system")
+    queries = count_of(max(each.n_queries for each in scores.values()), "query")
+    subtitle = f"{queries}; {', '.join(map(str, asked))}; made {_now()}"
+    html.write(path, title or f"{found.main} of {named}", subtitle, sections_of(found, command))
 
 
 def history_page(
@@ -196,34 +162,25 @@ def history_page(
     check_extra()
     check_writable(path)
     every = history.table(confidence=confidence).to_pylist()
+    series: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in every:
+        series.setdefault(row["measure"], {}).setdefault(row.get("name") or "", []).append(row)
     sections = []
-    for number, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
+    for number, (measure, systems) in enumerate(series.items()):
         parts = []
-        for name in dict.fromkeys(row.get("name") for row in every):
-            rows = [row for row in every if (row["measure"], row.get("name")) == (measure, name)]
-            if rows:
-                caption = f"{measure} of {name}" if name else measure
-                parts += [
-                    html.paragraph(f"{caption}: {first_sure(rows)}."),
-                    html.picture(over_time, rows, threshold),
-                ]
-                parts.append(html.table(caption, _rows_by_date(rows), (0, 7)))
+        for name, rows in systems.items():
+            caption = f"{measure} of {name}" if name else measure
+            columns = [column for column in rows[0] if column not in ("at", "name", "measure")]
+            shown = [["date", *columns]]
+            for row in rows:
+                date = f"{row['at']:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+                shown.append([date, *(shown_value(row[column]) for column in columns)])
+            parts.append(html.paragraph(f"{caption}: {first_sure(rows)}."))
+            parts.append(html.picture(over_time, rows, threshold))
+            parts.append(html.table(caption, shown, (0, len(columns))))
         sections.append(html.section(f"measure-{number}", measure, *parts))
     subtitle = f"{count_of(len({row['at'] for row in every}), 'run')}; made {_now()} by {command}"
-    _write(path, "Measures by date", subtitle, sections)
-
-
-def _rows_by_date(rows: list[dict[str, Any]]) -> list[list[str]]:
-    shown = [["date", "queries", "mean", "interval", "change", "interval of the change", "sure", "differs"]]
-    for row in rows:
-        change, ends = "", ""
-        if row["change"] is not None:
-            change = digits(row["change"], "+.4f")
-            ends = interval_of({"low": row["change_low"], "high": row["change_high"]})
-        date = f"{row['at']:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
-        numbers = f"{row['queries']:,}", digits(row["mean"], ".4f"), interval_of(row, ".4f"), change, ends
-        shown.append([date, *numbers, "yes" if row["sure"] else "", row["differs"] or ""])
-    return shown
+    html.write(path, "Measures by date", subtitle, sections)
 
 
 def check_extra() -> None:
@@ -246,23 +203,3 @@ def check_extra() -> None:
 
 def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _write(path: str | os.PathLike[str], title: str, subtitle: str, sections: Iterable[str]) -> None:
-    """Write a page. It has no script, and its policy allows none."""
-    from importlib import resources  # here, because it imports tempfile, which imports random
-
-    style = (resources.files("fastndcg.reporting") / "page.css").read_text(encoding="utf-8")
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    lines = [
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f'<meta name="generator" content="fastndcg {__version__}"><link rel="icon" href="data:,">',
-        f"<title>{html_text(title)}</title><style>{style}</style></head>",
-        f"<body><header><h1>{html_text(title)}</h1>{html.paragraph(subtitle)}</header><main>",
-        *sections,
-        "</main></body></html>\n",
-    ]
-    with whole_file(path) as draft:
-        draft.write_text("\n".join(lines), encoding="utf-8")

@@ -4,7 +4,6 @@ scores   `Scores`: values for each query, and their tables
 summary  `Means` and `Summary`: the numbers of each measure over all queries
 slices   groups of queries by kept columns, their means, and weights of queries in means
 signatures  one line that says exactly how a number was made, and from which queries and judgments
-plots    plots of scores: `scores.plot`
 storage  results of queries as columns and in files
 """
 

@@ -37,7 +37,7 @@ from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
 if TYPE_CHECKING:
-    from fastndcg.scores.plots import ScoresPlots
+    from fastndcg.charts.plots import ScoresPlots
 
 
 class Scores(AsFrame):
@@ -383,7 +383,7 @@ class Scores(AsFrame):
     @property
     def plot(self) -> ScoresPlots:
         """Pictures: `scores.plot.distribution("nDCG@10")`. It needs the extra `plot`."""
-        from fastndcg.scores.plots import ScoresPlots
+        from fastndcg.charts.plots import ScoresPlots
 
         return ScoresPlots(self)
 

@@ -49,19 +49,10 @@ def comparison(systems):
 
 
 def rows_of(chart):
-    """The rows of a chart: a list for each of its tables."""
+    """The rows of a chart, and those of its layers that have their own: a list for each."""
     spec = chart.to_dict()
-    found = []
-
-    def visit(node):
-        rows = spec.get("datasets", {}).get(node.get("data", {}).get("name"))
-        if rows and rows not in found:
-            found.append(rows)
-        for each in itertools.chain.from_iterable(node.get(child, ()) for child in ("layer", "vconcat")):
-            visit(each)
-
-    visit(spec)
-    return found
+    own = [each["data"]["values"] for each in spec.get("layer", ()) if "data" in each]
+    return [*spec["datasets"].values(), *(rows for place, rows in enumerate(own) if rows not in own[:place])]
 
 
 def subtitle_of(chart):
@@ -84,11 +75,8 @@ def every_chart(systems, comparison, columns=("country", "clicks"), rankings=BM2
         "effects": comparison.plot.effects(),
         "ties": plot.ties({name: fn.tie_range(BM25, MEASURES) for name in names}),
         "ties of one": fn.tie_range(BM25, "nDCG@5").plot(),
-        "anchors": plot.anchors({name: fn.anchors(BM25, MEASURES) for name in names}),
-        "anchors of one": fn.anchors(BM25, "nDCG@5").plot(),
         "contributions": fn.explain(rankings, "nDCG@5", rankings.query_ids[0].as_py()).plot(),
         "contributions of documents": fn.explain(NAMED, "nDCG@5", "q").plot(),
-        "grades": plot.grades(dict.fromkeys(names, rankings)),
         "history": plot.history(
             {names[0]: [0.5, 0.7, None], names[1]: [0.4, 0.5]}, {names[0]: 0.45}, names[0]
         ),
@@ -125,14 +113,14 @@ def test_every_chart_is_drawn_whatever_names_are(name):
             rows[0].keys() == row.keys() for rows in rows_of(chart) for row in rows
         ), key
     winners = charts["differences"].to_dict()["encoding"]["color"]["scale"]["domain"]
-    assert {row["winner"] for row in rows_of(charts["differences"])[0]} <= {*winners}
+    assert {row["system"] for row in rows_of(charts["differences"])[0]} <= {*winners}
     (rows,) = rows_of(charts["slices of two"])
     assert len({row["system"] for row in rows}) == 2 and len({row["slice"] for row in rows}) == 4
 
 
 def test_a_measure_of_a_long_notation_is_drawn_in_short():
     measure = fn.nDCG(gain={grade: 1.5 * grade for grade in range(3_000)}) @ 10
-    for chart in (fn.anchors(BM25, measure).plot(), fn.evaluate(BM25, measure).plot.distribution(measure)):
+    for chart in (fn.tie_range(BM25, measure).plot(), fn.evaluate(BM25, measure).plot.distribution(measure)):
         assert len(json.dumps(chart.to_dict())) < 100_000
 
 
@@ -181,18 +169,14 @@ def test_lines_over_cutoffs_are_means_and_intervals(systems):
 def test_a_distribution_counts_every_query_that_has_a_value():
     scores = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1], [0, 0], [0, 1]]), "RR(empty='nan')")
     chart = scores.plot.distribution("RR(empty='nan')", bins=5)
-    bars, curve = rows_of(chart)
+    (bars,) = rows_of(chart)
     assert [row["queries"] for row in bars] == [2, 0, 0, 0, 1]
-    assert [(row["value"], row["share"]) for row in curve] == [
-        (0.5, 0.0),
-        (0.5, pytest.approx(2 / 3)),
-        (1.0, 1.0),
-    ]
+    assert [bars[0]["from"], *(row["to"] for row in bars)] == pytest.approx([0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     assert subtitle_of(chart) == "4 queries, median 0.500, 1 without a value"
 
 
 def test_slices_are_those_of_by(systems):
-    line, rows = rows_of(systems["bm25"].plot.slices("nDCG@5", "country"))
+    rows, line = rows_of(systems["bm25"].plot.slices("nDCG@5", "country"))
     assert line == [{"at": systems["bm25"].mean()["nDCG@5"]}]
     by = systems["bm25"].by("country", 0.95).to_pylist()
     assert [row["slice"] for row in rows] == ["<script>alert(1)</script>", "de", "fr", "null"]
@@ -201,13 +185,13 @@ def test_slices_are_those_of_by(systems):
     ]
     kept = {name: list("aabb") for name in ("queries", "mean", "low", "system")}
     scores = fn.evaluate(fn.Rankings.from_lists([[1]] * 4, queries=kept), "RR")
-    assert rows_of(scores.plot.slices("RR", ["mean", "low", "system", "mean"]))[1][0]["slice"] == "a, a, a"
+    assert rows_of(scores.plot.slices("RR", ["mean", "low", "system", "mean"]))[0][0]["slice"] == "a, a, a"
 
 
 def test_of_many_slices_the_largest_are_drawn():
     kept = {"user": [place % 60 if place < 100 else 7 for place in range(120)]}
     chart = fn.evaluate(fn.Rankings.from_lists([[0, 1]] * 120, queries=kept), "RR").plot.slices("RR", "user")
-    slices = {row["slice"] for row in rows_of(chart)[1]}
+    slices = {row["slice"] for row in rows_of(chart)[0]}
     assert len(slices) == 40 and "7" in slices
     assert "20 smaller ones are not shown" in subtitle_of(chart)
 
@@ -217,14 +201,14 @@ def test_differences_fall_from_winners_to_losers(comparison):
     expected = np.sort(comparison.differences("nDCG@5")["difference"].to_numpy())[::-1]
     assert [row["difference"] for row in rows] == expected.tolist()
     (numbers,) = [row for row in comparison.rows if row["measure"] == "nDCG@5"]
-    winners = [row["winner"] for row in rows]
+    winners = [row["system"] for row in rows]
     counts = [winners.count(words) for words in ("rerank is better", "equal", "bm25 is better")]
     assert counts == [numbers["wins"], numbers["ties"], numbers["losses"]]
 
 
 def test_effects_say_which_minus_which(comparison):
     chart = comparison.plot.effects()
-    _, rows = rows_of(chart)
+    rows, _ = rows_of(chart)
     for row, expected in zip(rows, comparison.rows, strict=True):
         assert row == {
             "measure": expected["measure"], "system": "rerank minus bm25", "mean": expected["difference"],
@@ -235,7 +219,7 @@ def test_effects_say_which_minus_which(comparison):
         "difference of means (rerank minus bm25)" in text
         and "Differences of means: rerank minus bm25" in text
     )
-    assert len(rows_of(comparison.plot.effects("RR"))[1]) == 1
+    assert len(rows_of(comparison.plot.effects("RR"))[0]) == 1
 
 
 def test_contributions_are_those_of_the_explanation():
@@ -253,12 +237,7 @@ def test_contributions_are_those_of_the_explanation():
     assert [row["document"] for row in rows if row["system"] == "predicted"] == ["1  a", "2  b", "3  c"]
 
 
-def test_anchors_and_ties_are_intervals_with_a_tick():
-    (rows,) = rows_of(fn.anchors(BM25, "nDCG@5").plot())
-    means = fn.anchors(BM25, "nDCG@5").means()["nDCG@5"]
-    assert [rows[0][name] for name in ("low", "mean", "high", "tick")] == [
-        means[name] for name in ("worst", "actual", "best", "random")
-    ]
+def test_ties_are_intervals_with_a_tick():
     (rows,) = rows_of(fn.tie_range(TIED, ["RR", "P@1"]).plot())
     assert {row["measure"]: row["tick"] for row in rows} == {"RR": 0.75, "P@1": 0.5}
     assert [row["tick"] for row in rows] == [
@@ -267,14 +246,6 @@ def test_anchors_and_ties_are_intervals_with_a_tick():
     judged = fn.Rankings.from_lists([[0, 1]], [[2.0, 1.0]], is_judged=[False, True])
     (rows,) = rows_of(fn.judgment_range(judged, "RR").plot())
     assert rows == [{"system": "system", "measure": "RR", "low": 0.5, "mean": 0.5, "high": 1.0}]
-
-
-def test_grades_are_counted_where_documents_were_judged():
-    rankings = fn.Rankings.from_lists([[3, 0, 0], [1]], is_judged=[True, True, False, True])
-    (rows,) = rows_of(plot.grades({"a": rankings}))
-    assert [(row["grade"], row["documents"]) for row in rows] == [("0", 1), ("1", 1), ("3", 1)]
-    (rows,) = rows_of(plot.grades(fn.Rankings.from_lists([np.linspace(0, 1, 50).tolist()])))
-    assert len(rows) == 20 and sum(row["documents"] for row in rows) == 50
 
 
 def test_a_history_has_a_line_for_each_set_and_a_baseline():
@@ -324,7 +295,6 @@ def test_more_queries_than_pixels_are_binned():
     assert len(bars) == 500 and bars[-1]["to"] == 6_000
     mean = sum(bar["difference"] * (bar["to"] - bar["from"]) for bar in bars) / 6_000
     assert mean == pytest.approx(comparison.rows[0]["difference"], abs=1e-12)
-    assert max(map(len, rows_of(scores[0].plot.distribution("nDCG@5")))) <= 501
 
 
 # ---- colours ----
@@ -381,10 +351,7 @@ TAKEN = fn.Rankings.from_lists([[1]], queries={"queries": ["a"]})
         (lambda _: fn.evaluate(TAKEN, "RR").plot.slices("RR", "queries"), fn.ColumnError, "of a column of the result"),
         (plot.effects, fn.InputTypeError, "comparison is a Scores; expected a Comparison"),
         (plot.ties, fn.InputTypeError, "expected Ranges"),
-        (plot.anchors, fn.InputTypeError, "expected Anchors"),
         (plot.contributions, fn.InputTypeError, "expected an Explanation"),
-        (lambda _: plot.grades({"a": 7}), fn.InputTypeError, '"a" is a int; expected Rankings'),
-        (lambda _: plot.grades(NO_QUERY), fn.InputError, "no document has a grade"),
         (lambda _: fn.explain(EMPTY, "nDCG@5", 0).plot(), fn.InputError, "it is undefined there"),
         (lambda _: fn.explain(BM25, "AP", 3).plot(unit="gain"), fn.MeasureError, "AP is not a sum of discounted gains"),
         (lambda _: fn.explain(BM25, "AP", 3).plot(unit="points"), fn.InputError, "unit='points' is not known"),
