@@ -10,15 +10,14 @@ import pyarrow as pa
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option, refusing
 from fastndcg.cli.inputs import Columns, Inputs, find_sources
-from fastndcg.cli.output import Format, refuse, write, write_data
+from fastndcg.cli.output import Format, refuse, rows_text, write, write_data
 from fastndcg.common.exports import without_nan
-from fastndcg.common.table import Table, fit, terminal_width, wrapped
+from fastndcg.common.table import Table, terminal_width, wrapped
 from fastndcg.convention.differences import (
     ConventionTable,
     compare_conventions,
     describe,
     explain_conventions,
-    number_text,
 )
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import about, count_of
@@ -135,12 +134,6 @@ def _write_table(table: Table, format: Format) -> bool:
     rows = without_nan(table.to_pylist())
     if write_data(format, rows, rows):
         return True
-    if isinstance(table, ConventionTable):
-        write(table.text(terminal_width()) + "\n")
-    else:  # steps
-        texts = [
-            [value if isinstance(value, str) else number_text(value) for value in row.values()]
-            for row in rows
-        ]
-        write(fit([table.column_names, *texts], 3, (), terminal_width(), "--format csv") + "\n")
+    is_list = isinstance(table, ConventionTable)
+    write((table.text(terminal_width()) if is_list else rows_text(rows, 3)) + "\n")
     return False

@@ -91,16 +91,14 @@ def history(
         last = {row.get("name"): row for row in table.to_pylist()}  # by date
         for system, row in last.items():
             verdicts += check_means([gate], {row["measure"]: row["mean"]}, system)
-    dates = found["at"].to_pylist()
-    if format in (Format.json, Format.csv):
-        found = found.set_column(0, "at", pa.array([each.isoformat() for each in dates]))
+    is_text = format is Format.table
+    days = [f"{each:%Y-%m-%d %H:%M}".removesuffix(" 00:00") for each in found["at"].to_pylist()]
+    if is_text:
+        for day, row in zip(days, found.to_pylist(), strict=True):
+            if row["differs"] is not None:
+                note(f"{day}: {row['measure']} is not comparable with the time before: {row['differs']}")
+        found = found.drop_columns("differs").set_column(0, "date", pa.array(days))
     else:
-        has_hours = any((each.hour, each.minute) != (0, 0) for each in dates)
-        texts = [f"{each:%Y-%m-%d %H:%M}" if has_hours else f"{each:%Y-%m-%d}" for each in dates]
-        notes = zip(texts, found["measure"].to_pylist(), found["differs"].to_pylist(), strict=True)
-        for day, own, differs in notes:
-            if differs is not None:
-                note(f"{day}: {own} is not comparable with the time before: {differs}")
-        found = found.drop_columns("differs").set_column(0, "date", pa.array(texts))
+        found = found.set_column(0, "at", pa.array([each.isoformat() for each in found["at"].to_pylist()]))
     write_table(found, "runs", format, found.column_names.index("queries"), _DROPS)
     hold(verdicts)
