@@ -229,7 +229,7 @@ def check_whole(name: str, value: object, least: int) -> int:
     if number is None or isinstance(value, bool):
         raise InputTypeError(f"{name}={value!r} is a {type(value).__name__}; expected a whole number")
     if number < least:
-        raise InputError(f"{name}={number}; expected a whole number from {least}")
+        raise InputError(f"{name}={number}; expected a whole number of at least {least}")
     return number
 
 

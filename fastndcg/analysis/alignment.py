@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Sample(NamedTuple):
-    """The values of one system, for the matched queries of all systems or for its own queries."""
+    """Values of one system, for the matched queries of all systems or for its own queries."""
 
     values: Float64  # (n_measures, n_queries)
-    counts: Flags  # of the same shape: whether a value enters the mean
+    counts: Flags  # same shape: whether a value counts in the mean
     weight: Float64 | None
     clusters: Int64 | None
     queries: pa.Table
@@ -51,11 +51,11 @@ class Sample(NamedTuple):
 
 class MatchedSamples(NamedTuple):
     samples: dict[str, Sample]
-    missing: dict[str, pa.Array]  # ids of queries that a system does not have
+    missing: dict[str, pa.Array]  # ids of queries that a system lacks
 
 
 def scores_of(name: object, given: Any, measures: Any) -> Scores:
-    """The scores of one system, which may be given as Rankings."""
+    """Return the scores of one system, which may be Rankings."""
     if isinstance(given, Rankings):
         if measures is None:
             said = 'is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
@@ -69,7 +69,7 @@ def scores_of(name: object, given: Any, measures: Any) -> Scores:
 
 
 def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Pairs of systems and baselines: the named baseline, or every earlier system."""
+    """Return pairs of systems and baselines: the named baseline, or every earlier system."""
     if baseline is None:
         return [(system, earlier) for earlier, system in combinations(systems, 2)]
     check_system(baseline, systems, f'baseline="{baseline}"')
@@ -94,19 +94,19 @@ def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
 # Shares of judged documents that differ by more than this are worth a caution: P@k then can differ by that
 # alone, since unjudged documents count as not relevant, and few systems differ by more.
 UNJUDGED = 0.05
-_TOP = 10  # documents that are looked at for measures without a cutoff, which most depend on the first
-_KNOWING = ("unjudged", "judgment", "found")  # the worth of documents of measures that know which were judged
+_TOP = 10  # documents examined for measures without a cutoff, which depend most on the first ones
+_KNOWING = ("unjudged", "judgment", "found")  # gains of measures that know which documents were judged
 
 
 def shares_that_differ(
     scored: dict[str, Scores], measures: Sequence[Measure], baseline: str | None
 ) -> list[str]:
-    """A caution for each cutoff with which the shares of judged documents of systems differ. Nothing is known
-    of stored results, and of rankings that do not say what was judged.
+    """Return a caution for each cutoff at which systems' shares of judged documents differ. The shares of
+    stored results, and of rankings without judgment marks, are unknown.
     """
     ranked = {name: scores._rankings for name, scores in scored.items()}
     known = {name: each for name, each in ranked.items() if each is not None and each.is_judged is not None}
-    # the shares of judged documents, and the measures that take documents without one as not relevant
+    # shares of judged documents, and measures for which unjudged documents are not relevant
     by_share: dict[Measure, list[Measure]] = {}
     for measure in measures if len(known) > 1 else ():
         parts, params = measure.definition, measure.params
@@ -130,13 +130,13 @@ def shares_that_differ(
 
 
 def highest_grade(scores: Scores) -> float | None:
-    """The highest grade of the judgments, if they are at hand and any document is relevant."""
+    """Return the highest grade of the judgments, if they are available and any document is relevant."""
     grades = getattr(scores._rankings, "_grades", None)
     return None if grades is None or not grades.highest > 0 else float(grades.highest)
 
 
 def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Flags]:
-    """The values of some measures, and whether each value enters the mean."""
+    """Return the values of some measures, and whether each value counts in the mean."""
     rows = [scores.measures.index(measure) for measure in measures]
     counts = np.ones((len(rows), scores.n_queries), np.bool_)
     for place, row in enumerate(rows):
@@ -155,7 +155,7 @@ def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cl
 
 
 def find_rows(columns: Mapping[str, pa.ChunkedArray]) -> tuple[pa.Array, dict[str, Int64]]:
-    """All ids in order of first appearance, and the row of each in every column, -1 where it is absent. The
+    """Return all ids in order of first appearance, and the row of each in every column, -1 if absent. The
     number 7 and the text "7" are one id. Raises `InputError` for an id that a column has more than once.
     """
     first, *others = ids = alike(*columns.values())
@@ -176,7 +176,7 @@ def find_rows(columns: Mapping[str, pa.ChunkedArray]) -> tuple[pa.Array, dict[st
 
 
 def as_texts(ids: pa.Array) -> pa.Array:
-    """Ids as people read them: bytes as text where they are that."""
+    """Return ids for people: bytes as text if they are text."""
     try:
         return ids.cast(pa.large_string()) if pa.types.is_large_binary(ids.type) else ids
     except pa.ArrowInvalid:
@@ -235,7 +235,7 @@ def missing_text(absent: Mapping[str, pa.Array]) -> str:
 
 
 def _common_weight(scored: dict[str, Scores], rows: dict[str, Int64]) -> Float64 | None:
-    """Weights of the matched queries. Raises `InputError` if systems have different weights."""
+    """Return the weights of the matched queries. Raises `InputError` if systems have different weights."""
     weights = {name: scores._weight for name, scores in scored.items() if scores._weight is not None}
     if not weights:
         return None
@@ -259,12 +259,12 @@ def _common_weight(scored: dict[str, Scores], rows: dict[str, Int64]) -> Float64
 
 
 def _common_queries(scored: dict[str, Scores], rows: dict[str, Int64]) -> pa.Table:
-    """A row for each matched query, from the first system that has the query; kept columns that the first
-    system lacks come from any system that has all queries.
+    """Return a row for each matched query, from the first system that has the query; kept columns that the
+    first system lacks come from any system that has all queries.
     """
     # the first system that has each query
     source = np.argmax(np.stack([own >= 0 for own in rows.values()]), axis=0)
-    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may use another name
+    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may name it differently
     tables: list[pa.Table] = []
     order: list[Int64] = []
     for place, (name, scores) in enumerate(scored.items()):
@@ -290,7 +290,7 @@ def _common_queries(scored: dict[str, Scores], rows: dict[str, Int64]) -> pa.Tab
 
 
 def _clusters(cluster: Any, queries: pa.Table) -> Int64:
-    """The number of each query's cluster."""
+    """Return the number of each query's cluster."""
     if isinstance(cluster, str):
         check_kept([cluster], queries.column_names, " to cluster by")
         column = queries[cluster]

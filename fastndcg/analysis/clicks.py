@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
     ips: float  # mean over queries of the weighted sums
     snips: float  # weighted sums of all queries over their weights; NaN without any weight
     queries: int
-    # equally weighted queries that would vary as much: (sum of weights)^2 / sum of their squares
+    # effective sample size: (sum of weights)^2 / sum of their squares
     effective_queries: float
 
 
@@ -121,7 +121,7 @@ def snips(
 
 
 def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[Measure, Measure]]:
-    """For each measure, the one of weighted gains and the one of their sum over all ranks."""
+    """Return for each measure a measure of weighted gains, and one of their sum over all ranks."""
     for measure in asked:
         if "ips" not in measure.params:
             raise MeasureError(
@@ -134,7 +134,7 @@ def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[
 
 
 def _effective(weights: Float64) -> float:
-    """Effective sample size: the number of equal weights with the same variance."""
+    """Return the effective sample size: the number of equal weights with the same variance."""
     squares = statistics.exact_sum(weights, weights)
     return float(statistics.exact_sum(weights) ** 2 / squares) if squares else 0.0
 
@@ -360,7 +360,7 @@ def propensities(
 
 
 def _pairs(queries: Int64, ranks: Float64) -> Float64 | None:
-    """The two ranks of the query of each row, (2, n_rows); None if a query has another number of ranks."""
+    """Return the two ranks of each row's query, (2, n_rows); None if a query does not have two."""
     ends = np.full((2, int(queries.max()) + 1), np.inf)
     np.minimum.at(ends[0], queries, ranks)
     np.minimum.at(ends[1], queries, -ranks)
@@ -369,7 +369,7 @@ def _pairs(queries: Int64, ranks: Float64) -> Float64 | None:
 
 
 def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
-    """Check for numbers of at least 0, none missing."""
+    """Check that numbers are at least 0, with none missing."""
     if not (is_number(column.type) or pa.types.is_boolean(column.type)):
         raise InputTypeError(f"the column for {role} holds {column.type}; expected numbers from 0")
     values = array_of(pc.fill_null(column.cast(pa.float64()), np.nan)).astype(np.float64)
@@ -385,18 +385,18 @@ def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
 def propensities_of(
     groups: Int64, ranks: Int64, shown: Float64, clicked: Float64, clusters: Int64 | None, confidence: float
 ) -> tuple[Float64, Float64, Float64]:
-    """The propensity of each rank, and its interval, from rows, (n_rows,): the numbers of their group, rank
-    and cluster from 0, and how often each was shown and clicked.
+    """Return the propensity of each rank, and its interval, from rows, (n_rows,): numbers of their group,
+    rank and cluster from 0, and how often each was shown and clicked.
 
-    Of n_gk times that a document of group g was shown at rank k, n_gk p_k r_g are clicked. Given the clicks
-    of a group its r_g cancels, and the likelihood is concave in log p. The interval is that of log p with
-    the sandwich error over clusters, or over each time that a row was shown.
+    A document of group g that is shown n_gk times at rank k is clicked n_gk p_k r_g times. Given the clicks
+    of a group, r_g cancels, and the likelihood is concave in log p. The interval is one of log p with the
+    sandwich error over clusters, or over single impressions.
     """
     n_ranks = int(ranks.max(initial=0)) + 1
     middle, low, high = (np.full(n_ranks, np.nan) for _ in range(3))
     cells, size = groups * n_ranks + ranks, (int(groups.max(initial=0)) + 1) * n_ranks
     n, c = (_sums(cells, each, size).reshape(-1, n_ranks) for each in (shown, clicked))
-    # ranks whose p is finite beside the first: each was clicked where the other was shown, along some path
+    # ranks with a finite p relative to the first: a path of swaps connects them, with clicks at both ends
     won = (c > 0).T.astype(np.int64) @ (n > 0) > 0
     known = _reached(won) & _reached(won.T)
     if not won[0].any():
@@ -421,7 +421,7 @@ def propensities_of(
     rows = np.flatnonzero(known[ranks] & (shown > 0))
     g, k, shown, clicked = groups[rows], np.searchsorted(free, ranks[rows]), shown[rows], clicked[rows]
     rate = (clicks[:, None] * shares)[g, k] / n[g, k]
-    if clusters is None:  # the sum of squares over each time that a row was shown
+    if clusters is None:  # sum of squares over single impressions
         residual = np.sqrt(clicked * (1 - rate) ** 2 + np.maximum(shown - clicked, 0.0) * rate**2)
         clusters, n_clusters = np.arange(len(rows)), float(shown.sum())
     else:
@@ -429,7 +429,7 @@ def propensities_of(
         n_clusters = float(clusters.max() + 1)
     quantile = t_quantile(1 - confidence, n_clusters - 1)
     for place, row in enumerate(np.linalg.pinv(curvature), 1):
-        influence = np.append(0.0, row)  # of a residual at each rank on log p of this one
+        influence = np.append(0.0, row)  # derivative of each rank's residual with respect to log p
         sums = _sums(clusters, residual * (influence[k] - (shares @ influence)[g]))
         error = math.sqrt(float(sums @ sums) * n_clusters / max(n_clusters - 1, 1))
         ends = np.exp(theta[place] + quantile * error * np.array([-1.0, 1.0]))
@@ -438,12 +438,12 @@ def propensities_of(
 
 
 def _sums(places: Int64, values: Float64, n: int = 0) -> Float64:
-    """The sum of the values at each place."""
+    """Return the sum of the values at each index."""
     return np.bincount(places, values, n).astype(np.float64)
 
 
 def _reached(edges: Flags) -> Flags:
-    """Which ranks a path of edges connects with the first."""
+    """Return which ranks a path of edges connects with the first."""
     reached: Flags = np.arange(len(edges)) == 0
     while (further := reached | edges[reached].any(axis=0)).sum() > reached.sum():
         reached = further

@@ -201,7 +201,7 @@ def compare(
 
 
 def _joined(qrels: Any, run: Any, measures: Any, roles: Roles) -> dict[str, Rankings]:
-    """Several runs, each joined with the judgments."""
+    """Join each of several runs with the judgments."""
     from fastndcg.sources.trec import rankings_by_name
 
     if measures is None:
@@ -216,7 +216,7 @@ def _joined(qrels: Any, run: Any, measures: Any, roles: Roles) -> dict[str, Rank
 
 
 def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any) -> tuple[str | None, Any]:
-    """The baseline and the measures, one of which is the second positional argument."""
+    """Return the baseline and the measures, one of which is the second positional argument."""
     is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
     try:
         are_measures = not is_system and bool(as_measures(second))
@@ -231,9 +231,9 @@ def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any)
 
 
 def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
-    """Cautions where signatures are incomplete. Raises `InputError` where they differ.
+    """Return cautions about incomplete signatures. Raises `InputError` if signatures differ.
 
-    Systems that were just evaluated without a pool may return other documents, which have other judgments.
+    Systems that were just evaluated without a pool may return other documents, and so have other judgments.
     """
     check_choice("signatures", signatures, ("refuse", "ignore"))
     if signatures == "ignore" or len(scored) < 2:
@@ -267,8 +267,8 @@ def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], si
 
 
 def _may_return_others(one: Scores, other: Scores) -> bool:
-    """Whether systems without a pool may have returned other documents, so that they have other grades: by
-    the ids of documents, or else by how many each query has, unless all have equally many.
+    """Return whether systems without a pool may have returned other documents, with other grades: by document
+    ids, or else by the number of documents of each query, unless all queries have equally many.
     """
     sides = one._rankings, other._rankings
     if any(side is None or side.judged is not None for side in sides):
@@ -281,7 +281,7 @@ def _may_return_others(one: Scores, other: Scores) -> bool:
 
 
 def _documents(rankings: Rankings, with_ids: bool) -> npt.NDArray[np.uint64]:
-    """A hash of each query and of its documents, or of their number, ascending."""
+    """Hash each query with its documents, or with their number; ascending."""
     own = rankings.lengths.astype(np.uint64)
     if with_ids:
         sums = np.append(np.uint64(0), np.cumsum(hashes_of_ids(rankings.doc_ids), dtype=np.uint64))

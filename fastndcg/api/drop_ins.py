@@ -131,7 +131,9 @@ def _mean_of_rows(
         discount: Any = float(base) if base > 1 else discount_table(float(base), true.shape[1])
         measure = measure(discount=discount)
     if k is not None and (not isinstance(k, numbers.Integral) or k < 1):
-        raise InputError(f"k={k!r} is not a cutoff; expected a whole number from 1, or None for all ranks")
+        raise InputError(
+            f"k={k!r} is not a cutoff; expected a whole number of at least 1, or None for all ranks"
+        )
     if not isinstance(ignore_ties, bool | np.bool_):
         raise InputTypeError(
             f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; expected True or False"

@@ -310,7 +310,7 @@ def ndcg(
     unjudged: Unjudged = "refuse",
     threads: int | None = None,
 ) -> Float64:
-    """nDCG of each query of ragged arrays, or of the rows of matrices.
+    """Compute nDCG of each query, from ragged arrays or from the rows of matrices.
 
     nDCG@k = DCG@k / IDCG@k, with DCG@k the sum over ranks i <= k of gain(grade_i) * discount(i) (Järvelin and
     Kekäläinen, TOIS 2002).

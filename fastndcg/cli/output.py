@@ -75,7 +75,7 @@ def write_csv(rows: Rows, names: list[str] | None = None) -> None:
     except UnicodeEncodeError as error:
         raise SourceError(
             f"stdout is written in {sys.stdout.encoding}, which lacks {error.object[error.start]!r}, and CSV "
-            "has texts as they are. Set PYTHONIOENCODING=utf-8, or take --format json."
+            "has texts as they are. Set PYTHONIOENCODING=utf-8, or use --format json."
         ) from None
     write(text.getvalue())
 

@@ -45,7 +45,7 @@ def write_sample(path: str | os.PathLike[str], queries: int = QUERIES, seed: int
     import pyarrow.parquet as pq
 
     if queries < 1:
-        raise InputError(f"queries={queries} leaves nothing to write; expected a whole number from 1")
+        raise InputError(f"queries={queries} leaves nothing to write; expected at least 1")
     documents, schema = 0, _batch(0, 1, seed).schema
     few = ["query_id", "label", "country", "device"]  # columns of few values, which gain from a dictionary
     with whole_file(path) as draft, pq.ParquetWriter(draft, schema, use_dictionary=few) as writer:

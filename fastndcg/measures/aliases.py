@@ -51,7 +51,7 @@ _ANSWERS = {
     ),
     "coverage catalog_coverage catalogue_coverage item_coverage gini gini_index novelty diversity ILD "
     "intra_list_diversity serendipity popularity average_popularity ARP APLT personalization surprisal": (
-        "It is no measure of a ranking's relevance; the recipe "
+        "It does not measure the relevance of a ranking; the recipe "
         '"Catalogue coverage, popularity and novelty" in docs/recipes.md computes it.'
     ),
     "spearman spearmanr kendall kendall_tau kendalltau ktau RBO pearson": (

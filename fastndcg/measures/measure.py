@@ -176,7 +176,7 @@ class Measure:
         if not 1 <= number <= MOST_CUTOFF:
             shown = repr(cutoff) if number <= MOST_CUTOFF else "beyond 10^100"
             raise MeasureError(
-                f"cutoff {shown} of {self.name} is not known; expected a whole number from 1, as in "
+                f"cutoff {shown} of {self.name} is not known; expected a whole number of at least 1, as in "
                 f"{self.name}@10, or the name of a column of cutoffs"
             )
         return Measure(self.definition, self._values, number)

@@ -26,7 +26,7 @@ _ROUNDING = 1e-12  # largest relative difference between two orders of the same 
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """DCG over the DCG of an ideal that is built as a ranking, (n_measures, n_queries); NaN where that is 0.
+    """Divide DCG by the DCG of an ideal built as a ranking, (n_measures, n_queries); NaN where that is 0.
 
     Raises `InputError` for a grade for which a measure has no valid gain.
     """

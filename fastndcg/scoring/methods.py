@@ -86,7 +86,7 @@ def cutoffs_of_queries(column: str, rankings: Rankings) -> npt.NDArray[np.int64]
         row = found.is_null().index(True).as_py()
         raise InputError(
             f'column "{column}" has no cutoff for query {rankings._name_of(row)}; '
-            "give each query a whole number from 1"
+            "give each query a whole number of at least 1"
         )
     try:
         cutoffs: npt.NDArray[np.int64] = array_of(found.cast("int64"))

@@ -280,7 +280,7 @@ class _Entries(NamedTuple):
         discount = self.discounts.index_of(discount_of(measure)) if term in _RANK_BY_RANK else -1
         ranked = ranking if definition.ranking == "system" else -1
         undefined = _UNDEFINED[definition.undefined]
-        if (params.get("max_fp") or 0.0) >= 1.0:  # queries with relevant documents only have a value too
+        if (params.get("max_fp") or 0.0) >= 1.0:  # a query whose documents are all relevant has a value too
             undefined = schema.NO_RELEVANT
         return ranked, discount, ideal, cutoff, undefined, out, _divisor_and_weight(measure)[0], total
 

@@ -269,7 +269,7 @@ def _of_series(name: str, query: Any, series: Any) -> Any:
         return series.tolist()
     if len(series) and list(series.index) == list(range(len(series))):
         raise InputError(
-            f"{name}[{query!r}] is a Series of numbers whose index counts its rows, which says no documents; "
+            f"{name}[{query!r}] is a Series of numbers whose index counts its rows, not documents; "
             "make their ids its index, or give series.tolist() where the numbers are the documents' ids"
         )
     return series.to_dict()

@@ -363,14 +363,14 @@ def test_this_package_s_plain_notation_is_ir_measures_notation():
 
 @pytest.mark.parametrize("cutoff", [0, -1, True, False, 10.0, 1.5, "10", None, math.nan, [1], np.float64(3)])
 def test_a_cutoff_is_a_whole_number_from_1(cutoff):
-    with pytest.raises(MeasureError, match="expected a whole number from 1"):
+    with pytest.raises(MeasureError, match="expected a whole number of at least 1"):
         fn.nDCG @ cutoff
     assert (fn.nDCG @ 1).cutoff == 1
 
 
 @pytest.mark.parametrize("text", ["nDCG@0", "nDCG@-1", "nDCG@1.0", "nDCG@True", "nDCG@1,0", "nDCG@'1'"])
 def test_a_cutoff_in_notation_is_a_whole_number_from_1(text):
-    with pytest.raises(MeasureError, match="expected a whole number from 1"):
+    with pytest.raises(MeasureError, match="expected a whole number of at least 1"):
         fn.parse_many(text)
 
 
@@ -518,8 +518,8 @@ def test_a_range_is_several_measures():
         ("nDCG@3-1", "nDCG@3-1 is not a range of cutoffs; expected the lower one first"),
         ("nDCG@5-5", "not a range of cutoffs"),
         ("nDCG@1-1001", "at most 1000 of them"),
-        ("nDCG@0-3", "cutoff 0 of nDCG is not known; expected a whole number from 1"),
-        ("nDCG@1-2.5", "cutoff 2.5 of nDCG is not known; expected a whole number from 1"),
+        ("nDCG@0-3", "cutoff 0 of nDCG is not known; expected a whole number of at least 1"),
+        ("nDCG@1-2.5", "cutoff 2.5 of nDCG is not known; expected a whole number of at least 1"),
         ("IPrec@0.1-0.5", "is not a value"),
         ("Bpref@1-3", "is not a value"),
         ("IPrec@all", "is not a value"),
