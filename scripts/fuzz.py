@@ -43,7 +43,7 @@ import pyarrow.parquet as pq
 
 import fastndcg as fn
 from fastndcg.sources.inputs import open_tables, scan_if_large
-from fastndcg.sources.text_lines import INTENTS, RUN, read_lines
+from fastndcg.sources.text_lines import INTENTS, LETOR_LINE, RUN, read_lines
 from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
@@ -388,10 +388,10 @@ def lines(kind: Any, path: Path) -> Rows:
     """Queries, documents and numbers of each line. Rankings are made of them too, which may not end in another error."""
     found = read_lines(str(path), kind, threads=1)
     columns = [[_value(found.queries[int(code)]) for code in found.query_codes]]
-    columns += [] if kind is None else [[_value(doc) for doc in found.docs]]
+    columns += [] if kind is LETOR_LINE else [[_value(doc) for doc in found.docs]]
     other = path.with_name("other.txt")
     with suppress(fn.FastndcgError):
-        if kind is None:
+        if kind is LETOR_LINE:
             fn.read_ltr(path, scores=np.arange(len(found.values)) / 7)
         else:
             other.write_text(_PAIR[kind])
@@ -418,14 +418,12 @@ def by_splitting(kind: Any, path: Path) -> Rows | None:
     for line in data.removeprefix(_MARK).split(b"\n"):
         fields = re.findall(rb"[^\x00-\x20]+", line)
         is_comment = fields[:1] and fields[0].startswith(b"#")
-        if not fields or (is_comment and (kind is None or len(fields) < kind.fields)):
+        if not fields or (is_comment and (kind is LETOR_LINE or len(fields) < len(kind.fields))):
             continue
-        if kind is not None and (is_comment or (len(fields) > kind.fields and b"\t" in line)):
+        if kind is not LETOR_LINE and (is_comment or (len(fields) > len(kind.fields) and b"\t" in line)):
             return None  # which may be a query id, or ids with blanks between tabs
-        if kind is None:
+        if kind is LETOR_LINE:
             is_query = len(fields) > 1 and fields[1].startswith(b"qid:")
-            if fields[1:2] == [b"qid:"]:
-                raise ValueError
             found.append((_bits(fields[0]), fields[1][4:] if is_query else b""))
         elif len(fields) < 6 if kind is RUN else len(fields) != 4:
             raise ValueError
@@ -450,7 +448,7 @@ FORMATS = {
         Format("json", ".jsonl", write_json, _TABLES, partial(as_table, by_json), True, True),
         _text("trec_run", ".run", run_fields, RUN),
         _text("trec_qrels", ".qrels", qrels_fields, INTENTS),
-        _text("letor", ".txt", letor_fields, None),
+        _text("letor", ".txt", letor_fields, LETOR_LINE),
     )
 }  # fmt: skip
 

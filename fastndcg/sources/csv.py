@@ -19,6 +19,7 @@ from fastndcg.errors import ColumnError, SourceError, count_of, warn
 from fastndcg.sources.dataset import LOOK, FileDataset
 from fastndcg.sources.open_file import Format
 from fastndcg.sources.schemas import permissive_type
+from fastndcg.sources.text_lines import is_number
 from fastndcg.tables.roles import OF_TEXT, USUAL_NAMES, fitting
 from fastndcg.tables.values import WORDS, integers_if_written_so
 
@@ -120,16 +121,6 @@ def _separator(line: str, dialect: Dialect) -> str:
     parts = line.split()
     has_commas = best == "," and all(re.fullmatch(r"-?\d+,\d+", each) for each in parts if "," in each)
     return _BLANKS if len(parts) > 1 and (has_commas or not line.count(best)) else best
-
-
-def is_number(text: str | bytes) -> bool:
-    """Whether pyarrow parses a number. Python's `float` takes 1_0, and more than ASCII."""
-    text = text.decode(errors="replace") if isinstance(text, bytes) else text
-    try:
-        pa.scalar(text.strip(" \t")).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)

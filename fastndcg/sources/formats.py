@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import SourceError
-from fastndcg.sources.csv import CSV, is_number
+from fastndcg.sources.csv import CSV
 from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
 from fastndcg.sources.open_file import Format, instead
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.text_lines import QRELS, RUN, THREE_FIELDS, fields_of, first_row, is_row
+from fastndcg.sources.text_lines import QRELS, RUN, THREE_FIELDS, first_row, is_number, is_row, words
 from fastndcg.tables.roles import USUAL_NAMES, Dialect, fitting
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def format_of(
     line = first_row(
         lines, *((QRELS, RUN) if has_rank is None else (RUN, THREE_FIELDS) if has_rank else (QRELS,))
     )
-    is_trec = any(len(fields_of(line, form)) == form.fields and is_row(line, form) for form in (QRELS, RUN))
+    is_trec = is_row(line, QRELS, RUN._replace(is_open=False))
     if is_text and dialect is not None:
         has_sep = dialect.sep is not None and dialect.sep.encode() in line and not is_trec
         if dialect.is_named or has_sep:
@@ -162,14 +162,14 @@ def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
     form = RUN if has_rank else QRELS
     if is_row(line, form) or (is_row(line, THREE_FIELDS) and (has_rank or not is_csv or b"\t" in line)):
         return False
-    parts = re.split(rb"[,;|\t]|::", line)
-    if max(len(parts), len(fields_of(line))) > 1 and len(fields_of(line)) < THREE_FIELDS.fields:
+    parts, fields = re.split(rb"[,;|\t]|::", line), words(line)
+    if max(len(parts), len(fields)) > 1 and len(fields) < len(THREE_FIELDS.fields):
         return True
-    names = [each.decode(errors="replace") for each in fields_of(line)]
+    names = [each.decode(errors="replace") for each in fields]
     has_names = all(any(fitting([name], role) for name in names) for role in ("query", "doc_id"))
     if has_names or is_row(line.replace(b",", b"."), THREE_FIELDS):  # with a decimal comma
         return True
-    numbers = [*parts, *fields_of(line, form)[form.value : form.value + 1]]
+    numbers = [*parts, *fields[form.fields.index("value") :][:1]]
     return is_csv or (len(parts) > 1 and not any(map(is_number, numbers)))
 
 

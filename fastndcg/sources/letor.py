@@ -102,9 +102,9 @@ def read_ltr(
     check_threads(threads)
     name = path_of(path, "path")
     with report_progress(progress, name):
-        lines = read_lines(name, None, threads=threads)
+        lines = read_lines(name, LETOR_LINE, threads=threads)
     if not len(lines.values):
-        raise SourceError(f"{name} has no rows; expected at least one: {LETOR_LINE}")
+        raise SourceError(f"{name} has no rows; expected at least one: {LETOR_LINE.wanted}")
     labels = whole(lines.values)
     without = pc.index(lines.queries, "").as_py()
     if query_file is None and without >= 0:
@@ -148,7 +148,8 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
     if len(lines.queries) > 1:
         row = int(np.argmax(lines.query_codes == without))
         raise SourceError(
-            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; expected {LETOR_LINE}"
+            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; "
+            f"expected {LETOR_LINE.wanted}"
         )
     beside = f"{name}.query"
     if not Path(beside).exists():

@@ -1,7 +1,7 @@
 """Text files of lines: judgments, runs and LETOR, in blocks of whole lines that threads parse.
 
-pyarrow's CSV reader reads a block whose lines all have one form: as many fields, with one blank or one tab
-between any two. Python reads the others.
+A `Form` says which fields a line has, and patterns find them. A block whose lines all have as many fields,
+with one blank or one tab between any two, goes to pyarrow's CSV reader, which takes half the time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from functools import cache
-from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +23,7 @@ from fastndcg.sources.open_file import open_unpacking, path_of, tell_of_bytes, u
 from fastndcg.sources.prefetch import decoded_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Mapping
 
     from fastndcg.common.arrays import Array
     from fastndcg.typing import Path as PathLike
@@ -33,33 +32,38 @@ _BLANK, _NEWLINE = 32, 10
 _SLICE = 1 << 17  # bytes that are looked at together: NumPy's memory for more is new each time
 _MARK = b"\xef\xbb\xbf"
 _BLANKS = bytes.maketrans(bytes(range(_BLANK)), b" " * _BLANK)
-_ALL_BLANKS = bytes(range(_BLANK + 1))
-_LETOR = re.compile(  # a line without a row on it; or its label, and its qid
-    rb"[\x00-\x09\x0b-\x20]*(?:[\n#]|([^\x00-\x20]+)[\x00-\x09\x0b-\x20]*(?:qid:([^\x00-\x20]*))?)"
-)
+# a blank, what is none, and a blank within what tabs separate
+_B, _S, _I = r"[\x00-\x20]", r"[^\x00-\x20]", r"[\x00-\x08\x0a-\x20]"
 
 
 class Form(NamedTuple):
-    """Lines of one kind, and the places of the fields that are read; the query is the first."""
+    """Lines of one kind: their fields, which blanks separate, or a pattern with the same names."""
 
     wanted: str  # in words, for messages
-    fields: int
-    document: int
-    value: int
+    fields: tuple[str, ...] = ()  # query, doc, value, intent and tag; "" is not read
     is_open: bool = False  # the last field may have several words
-    intents: tuple[int, ...] = ()  # fields of names that are read besides, with a blank between two
+    pattern: str = ""
 
 
-QRELS = Form("a line of a TREC qrels file: query iteration doc grade", 4, 2, 3)
-INTENTS = QRELS._replace(intents=(1,))
-RUN = Form("a line of a TREC run: query Q0 doc rank score tag", 6, 2, 4, is_open=True)
-THREE_FIELDS = Form("a line of an MS MARCO run: query doc rank; or of query doc score", 3, 1, 2)
-JUDGED = THREE_FIELDS._replace(wanted="a line of judgments: query doc grade, or query iteration doc grade")
-LISTED = QRELS._replace(wanted="a line of a judgment list: grade qid:query # doc")
-_LISTED_LINE = re.compile(
-    rb"(?m)^[ \t]*(\S+)[ \t]+qid:(\S+)[^#\n]*#[ \t]*(?:docid[ \t]*=[ \t]*)?(\S+)[^\n]*$"
+QRELS = Form("a line of a TREC qrels file: query iteration doc grade", ("query", "", "doc", "value"))
+INTENTS = QRELS._replace(fields=("query", "intent", "doc", "value"))
+RUN = Form(
+    "a line of a TREC run: query Q0 doc rank score tag",
+    ("query", "", "doc", "", "value", "tag"),
+    is_open=True,
 )
-LETOR_LINE = "label qid:query feature:value ..."
+THREE_FIELDS = Form(
+    "a line of an MS MARCO run: query doc rank; or of query doc score", ("query", "doc", "value")
+)
+JUDGED = THREE_FIELDS._replace(wanted="a line of judgments: query doc grade, or query iteration doc grade")
+LISTED = Form(
+    "a line of a judgment list: grade qid:query # doc",
+    pattern=rf"^{_B}*(?P<value>{_S}+){_B}+qid:(?P<query>{_S}+)[^#]*#{_B}*(?:docid{_B}*={_B}*)?(?P<doc>{_S}+)",
+)
+LETOR_LINE = Form(
+    "label qid:query feature:value ...",
+    pattern=rf"^{_B}*(?P<value>[^#\x00-\x20]{_S}*)(?:{_B}+qid:(?P<query>{_S}+))?",
+)
 # bytes of a block, which stays in the second-level cache with what is made of it, and of the longest line
 _BLOCK, _LONGEST = 1 << 20, 1 << 29
 
@@ -68,18 +72,18 @@ class Lines(NamedTuple):
     """Columns of a file, a row for each line that is neither empty nor a comment."""
 
     query_codes: Array  # for each row, which of `queries`
-    queries: pa.Array  # distinct query ids in order of first appearance
+    queries: pa.Array  # distinct query ids in order of first appearance; "" of a line of LETOR without one
     # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
     docs: pa.Array
     values: npt.NDArray[np.float64]
     intents: pa.Array  # large_binary; empty where they are not read
     skipped: Array  # rows before which a line was skipped
-    last: list[str]  # fields of the last line with a row on it
-    form: Form | None
+    tag: str  # of the last line with a row on it
+    form: Form
 
     def line_of(self, row: int) -> int:
         """Line of a row in the file, from 1."""
-        return line_of(self.skipped, row)
+        return row + 1 + int(np.searchsorted(self.skipped, row, side="right"))
 
 
 class Block(NamedTuple):
@@ -93,46 +97,30 @@ class Block(NamedTuple):
     skipped: Array
 
 
-def line_of(skipped: Array, row: int) -> int:
-    """Line of a row, from 1, where lines before these rows were skipped."""
-    return row + 1 + int(np.searchsorted(skipped, row, side="right"))
-
-
 def read_lines(
-    path: PathLike,
-    form: Form | None,
-    *,
-    or_three: Form | None = None,
-    threads: int | None = None,
-    size: int = _BLOCK,
-    longest: int = _LONGEST,
+    path: PathLike, *forms: Form, threads: int | None = None, size: int = _BLOCK, longest: int = _LONGEST
 ) -> Lines:
-    """Columns of all lines of a plain, gzip, bzip2 or Zstandard file; `form` is None for LETOR.
+    """Columns of all lines of a plain, gzip, bzip2 or Zstandard file, in the last of the forms that its first
+    line has, or else the first.
 
-    `or_three` is the form of all if the first line has three fields, the last a number. Warns of query ids
-    that begin with #, which may have been meant as comments.
-
-    Raises `SourceError` for a file that cannot be read, or a malformed line, with its number and text.
+    Warns of query ids that begin with #, which may have been meant as comments. Raises `SourceError` for a
+    file that cannot be read, or a malformed line, with its number and text.
     """
-    path = path_of(path, "path")
+    path, form = path_of(path, "path"), forms[0]
     stream, packed = open_unpacking(path)
 
     def readers() -> Iterator[Generator[tuple[Block, bytes], None, None]]:
         nonlocal form
         for number, block in enumerate(whole_lines(stream, size, longest)):
-            if number:
-                yield parsed(block)
-                continue
-            first = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
-            if or_three is not None and form is not None:
-                line = first_row(BytesIO(first), form, or_three)
-                form = or_three if is_row(line, or_three) else form
-            yield parsed(first)
+            text = block
+            if not number:
+                text = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
+                first = first_row(text.split(b"\n"), *forms)
+                form = next((each for each in reversed(forms) if is_row(first, each)), form)
+            yield parsed(text)
 
     def parsed(block: bytes) -> Generator[tuple[Block, bytes], None, None]:
-        if form is LISTED:
-            block = _LISTED_LINE.sub(rb"\2\t0\t\3\t\1", block)
-        yield _of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block), block
+        yield _by_csv(form, block) or _by_pattern(form, block), block
 
     blocks, lines, last = list[Block](), 0, b""
     tell, told = tell_of_bytes.get(), 0
@@ -145,23 +133,23 @@ def read_lines(
                 now = told + len(text) if packed is None else packed.tell()
                 tell(now - told)
                 told = now
-    except (MalformedError, OverflowError) as error:
-        wanted = LETOR_LINE if form is None else form.wanted
-        if isinstance(error, MalformedError):
-            if or_three is not None and (not lines or form is or_three):
-                value = "relevance" if or_three is JUDGED else "score"
-                wanted += (
-                    "; or pass the name of each field to evaluate or read_qrels_run, as in "
-                    f'columns=["query_id", "doc_id", "{value}"]'
-                )
-            raise error.of_file(path, lines + error.line + 1, wanted) from None
+    except MalformedError as error:
+        wanted = form.wanted
+        if len(forms) > 1 and (not lines or form is not forms[0]):
+            value = "relevance" if forms[1] is JUDGED else "score"
+            wanted += (
+                "; or pass the name of each field to evaluate or read_qrels_run, as in "
+                f'columns=["query_id", "doc_id", "{value}"]'
+            )
+        raise error.of_file(path, lines, wanted) from None
+    except OverflowError as error:
         raise SourceError(
-            f"{path} has a line of more than {error} bytes; is it a text file? Expected {wanted}"
+            f"{path} has a line of more than {error} bytes; is it a text file? Expected {form.wanted}"
         ) from None
     except (OSError, UnicodeError, pa.ArrowException) as error:
         raise unreadable(path, error, "text") from None
     joined = _join(form, blocks, last)
-    if form is not None:
+    if form.fields:
         _warn_of_hashes(path, joined.queries)
     return joined
 
@@ -197,7 +185,7 @@ def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[byte
         yield rest + b"\n"
 
 
-def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
+def _join(form: Form, blocks: list[Block], last: bytes) -> Lines:
     def column(name: str) -> pa.Array:
         pieces = [getattr(block, name) for block in blocks]
         return pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
@@ -210,7 +198,7 @@ def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
     queries = runs.dictionary
     if pa.types.is_large_string(queries.type):
         queries = queries.cast(pa.string())
-    of_last = first_row(reversed(last.split(b"\n")), *([] if form is None else [form]))
+    of_last = _match(first_row(reversed(last.split(b"\n")), form), form) or {}
     return Lines(
         np.repeat(array_of(runs.indices), np.concatenate(lengths or none)),
         queries,
@@ -218,7 +206,7 @@ def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
         np.concatenate([block.values for block in blocks] or [np.empty(0)]),
         column("intents"),
         np.concatenate(skipped or none),
-        [field.decode("utf-8", "backslashreplace") for field in fields_of(of_last, form)],
+        of_last.get("tag", b"").decode("utf-8", "backslashreplace"),
         form,
     )
 
@@ -230,53 +218,54 @@ class MalformedError(Exception):
     """A line that has another form: its number in its block, from 0, and its text."""
 
     def __init__(self, line: int, text: bytes, reason: str = "") -> None:
-        self.line, self._text, self._reason = line, text.rstrip(b"\r"), reason
+        self._line, self._text = line, shown(text.rstrip(b"\r\n"))
+        self._reason = reason or count_of(len(words(text)), "field")
 
-    def of_file(self, path: str, line: int, wanted: str) -> SourceError:
-        """The error that names the line of the file."""
-        text, fields = shown(self._text), len(fields_of(self._text))
-        reason = self._reason or f"{fields} field" + ("" if fields == 1 else "s")
+    def of_file(self, path: str, before: int, wanted: str) -> SourceError:
+        """The error that names the line of a file with so many lines before the block."""
+        text = self._text if len(self._text) <= 120 else self._text[:117] + "..."
         return SourceError(
-            f'{path}, line {line}: {reason} in "{text if len(text) <= 120 else text[:117] + "..."}"; '
-            f"expected {wanted}"
+            f'{path}, line {before + self._line + 1}: {self._reason} in "{text}"; expected {wanted}'
         )
 
 
-def _by_arrow(form: Form, block: bytes) -> Block | None:
+def _by_csv(form: Form, block: bytes) -> Block | None:
     """The columns of a block whose lines all have one form, and none is a comment; None of another."""
     import pyarrow.compute as pc
     import pyarrow.csv as pa_csv
 
     data = np.frombuffer(block, np.uint8)
-    rows = _rows_of_one_form(data, form.fields)
+    rows = _rows_of_one_form(data, len(form.fields))
     blank = chr(data[int(np.argmax(data[:_SLICE] <= _BLANK))])
     # pyarrow would take the mark for no part of an id
     if not rows or blank not in " \t" or block.startswith(_MARK):
         return None
+    names = [field or str(place) for place, field in enumerate(form.fields)]
+    kinds = {name: pa.large_binary() for name in ("query", "doc", "intent") if name in names}
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(pa.py_buffer(block)),
-            pa_csv.ReadOptions(
-                column_names=list(map(str, range(form.fields))), use_threads=False, block_size=len(block) + 1
+            pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
+            pa_csv.ParseOptions(delimiter=blank, quote_char=False),
+            pa_csv.ConvertOptions(
+                include_columns=[*kinds, "value"],
+                column_types=kinds | {"value": pa.float64()},
+                null_values=[],
             ),
-            *_options(form, blank),
         )
     except pa.ArrowInvalid:
         return None
-    columns = [table[name].combine_chunks() for name in table.column_names]
-    query, doc, value, *names = columns
-    runs = _runs_of(query)
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    found = _block(columns, array_of(columns["value"]), np.empty(0, np.int64))
     # a pattern, since pyarrow imports pandas to compare with a Python value
-    if len(table) != rows or pc.any(pc.match_substring_regex(runs[0], "^#$")).as_py():  # of a comment
-        return None
-    intents = pc.binary_join_element_wise(*names, pa.scalar(b" ", pa.large_binary())) if names else doc[:0]
-    return Block(*runs, doc, array_of(value), intents, np.empty(0, np.int64))
+    is_comment = pc.any(pc.match_substring_regex(found.queries, "^#$")).as_py()
+    return None if len(table) != rows or is_comment else found
 
 
 def _rows_of_one_form(block: Array, fields: int) -> int:
     """How many rows a block has if each is `fields` fields with one blank after each; otherwise 0."""
     rows, found = 0, 0
-    for at in range(0, len(block), _SLICE):
+    for at in range(0, len(block) if fields else 0, _SLICE):
         part = block[at : at + _SLICE + 1]  # and the first byte of the next one
         blanks = part <= _BLANK
         if (not at and blanks[0]) or (blanks[1:] & blanks[:-1]).any():
@@ -286,86 +275,43 @@ def _rows_of_one_form(block: Array, fields: int) -> int:
     return rows if found == rows * fields else 0
 
 
-@cache
-def _options(form: Form, blank: str) -> tuple[Any, Any]:
-    import pyarrow.csv as pa_csv
-
-    texts = {str(place): pa.large_binary() for place in (0, form.document, *form.intents)}
-    places = [0, form.document, form.value, *form.intents]
-    converted = pa_csv.ConvertOptions(
-        include_columns=list(map(str, places)),
-        column_types=texts | {str(form.value): pa.float64()},
-        null_values=[],
-    )
-    return pa_csv.ParseOptions(delimiter=blank, quote_char=False), converted
-
-
-def _runs_of(ids: pa.Array) -> tuple[pa.Array, Array]:
+def _by_pattern(form: Form, block: bytes) -> Block:
+    """The columns of a block of any lines. Raises `MalformedError`."""
     import pyarrow.compute as pc
 
-    runs = pc.run_end_encode(ids, run_end_type=pa.int64())
-    return runs.values, array_of(runs.run_ends)
-
-
-def _by_python(form: Form, block: bytes) -> Block:
-    queries, docs, numbers, intents = (list[bytes]() for _ in range(4))
-    skipped: list[int] = []
-    for at, line in enumerate(block.split(b"\n")[:-1]):
-        found = line.translate(_BLANKS).split()
-        if len(found) > form.fields:  # some have blanks
-            found = fields_of(line, form)
-        if not found or (found[0].startswith(b"#") and is_comment(line, form)):
-            skipped.append(len(docs))
-            continue
-        if len(found) < form.fields or (len(found) > form.fields and not form.is_open):
-            raise MalformedError(at, line)
-        queries.append(found[0])
-        docs.append(found[form.document])
-        numbers.append(found[form.value])
-        if form.intents:
-            intents.append(b" ".join(found[place] for place in form.intents))
-    return _block(queries, docs, numbers, intents, skipped, block)
-
-
-def _of_letor(data: bytes) -> Block:
-    """The labels and queries of lines `label [qid:query] feature:value ...`; features are skipped.
-
-    A line without qid: has the empty query id.
-    """
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
-    labels, queries, skipped = list[bytes](), list[bytes](), list[int]()
-    for at, start in enumerate([0, *(ends[:-1] + 1).tolist()]):
-        label, query = _LETOR.match(data, start).groups()  # type: ignore[union-attr] # it always matches
-        if label is None:
-            skipped.append(len(labels))
-            continue
-        if query == b"":
-            raise MalformedError(at, data[start : ends[at]])
-        labels.append(label)
-        queries.append(query or b"")
-    return _block(queries, [], labels, [], skipped, data)
-
-
-def _block(
-    queries: list[bytes], docs: list[bytes], numbers: list[bytes], intents: list[bytes],
-    skipped: list[int], data: bytes,
-) -> Block:  # fmt: skip
-    of_queries, of_docs, of_numbers, of_intents = (
-        pa.array(each, pa.large_binary()) for each in (queries, docs, numbers, intents)
-    )
-    before = np.array(skipped, np.int64)
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE) + 1
+    buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(block)]
+    lines = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
+    patterns = _patterns(form) if b"\t" in block else _patterns(form)[-1:]
+    found = pc.coalesce(*(pc.extract_regex(lines, pattern) for pattern in patterns))
+    is_row = array_of(found.is_valid()).copy()
+    begins = array_of(pc.match_substring_regex(lines, rf"^{_B}*(?:#|$)"))  # comments and empty lines
+    for line in np.flatnonzero(is_row & begins).tolist():
+        is_row[line] = not is_comment(lines[line].as_py(), form)
+    malformed = np.flatnonzero(~(is_row | begins))
+    if len(malformed):
+        raise MalformedError(int(malformed[0]), lines[int(malformed[0])].as_py())
+    others, rows = np.flatnonzero(~is_row), np.flatnonzero(is_row)
+    found = found.take(pa.array(rows)) if len(others) else found
+    columns = dict(zip([field.name for field in found.type], found.flatten(), strict=True))
+    numbers = columns["value"]
     try:
-        values = array_of(as_text(of_numbers).cast(pa.float64()))
+        values = array_of(as_text(numbers).cast(pa.float64()))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter of what is no UTF-8
-        values = np.empty(len(numbers))
-        for row, number in enumerate(numbers):
-            try:
-                values[row] = _number(number)
-            except ValueError:
-                line = line_of(before, row) - 1
-                reason = f'"{shown(number)}" is not a number'
-                raise MalformedError(line, data.split(b"\n")[line], reason) from None
-    return Block(*_runs_of(of_queries), of_docs, values, of_intents, before)
+        texts = numbers.to_pylist()
+        row = next(row for row, number in enumerate(texts) if not is_number(number))
+        reason = f'"{shown(texts[row])}" is not a number'
+        raise MalformedError(int(rows[row]), lines[int(rows[row])].as_py(), reason) from None
+    return _block(columns, values, others - np.arange(len(others)))
+
+
+def _block(columns: Mapping[str, pa.Array], values: Array, skipped: Array) -> Block:
+    import pyarrow.compute as pc
+
+    query = columns["query"]
+    runs = pc.run_end_encode(query, run_end_type=pa.int64())
+    docs, intents = (columns.get(name, query[:0]) for name in ("doc", "intent"))
+    return Block(runs.values, array_of(runs.run_ends), docs, values, intents, skipped)
 
 
 def as_text(ids: pa.Array) -> pa.Array:
@@ -376,50 +322,63 @@ def as_text(ids: pa.Array) -> pa.Array:
         return ids
 
 
-def fields_of(line: bytes, form: Form | None = None) -> list[bytes]:
-    r"""Fields of a line: between its tabs, if it has those of the form, so that ids with blanks stay whole;
-    otherwise whatever is not blank, and no byte above a blank is one.
+# ---- a line ----
 
-    Python's own `split` takes control bytes for a part of a field, and in text a no-break space for a blank.
 
-    >>> fields_of(b"301\x01Q0 caf\xc2\xa0e\r")
-    [b'301', b'Q0', b'caf\xc2\xa0e']
-    >>> fields_of(b"301\t0\tNew York\t1", QRELS)
-    [b'301', b'0', b'New York', b'1']
+@cache
+def _patterns(form: Form) -> tuple[str, ...]:
+    """What matches a line of a form, tried in this order: of fields between tabs, which may have blanks, and
+    of fields that are whatever is not blank.
+
+    No byte above a blank is one. Python's own `split` takes control bytes for a part of a field, and in text
+    a no-break space for a blank.
     """
-    found = line.translate(_BLANKS).split()
-    if form is None or len(found) <= form.fields or line.count(b"\t") < form.fields - 1:
-        return found
-    between = [field.strip(_ALL_BLANKS) for field in line.strip(_ALL_BLANKS).split(b"\t")]
-    return between if all(between) and (form.is_open or len(between) == form.fields) else found
+    if form.pattern:
+        return (form.pattern,)
+    starts = [f"(?P<{name}>" if name else "(?:" for name in form.fields]
+    more = ("(?s:.*)", rf"(?:{_I}[^\t]*)?(?:\t{_B}*)?$") if form.is_open else (f"{_B}*$", f"{_B}*$")
+    ways = (rf"{_S}(?:[^\t]*{_S})?", rf"{_I}*\t{_I}*", more[0]), (f"{_S}+", f"{_B}+", more[1])
+    return tuple(
+        f"^{_B}*" + blank.join(f"{start}{field})" for start in starts) + end for field, blank, end in ways
+    )
 
 
-def is_row(line: bytes, form: Form) -> bool:
-    """Whether a line has the form: as many fields, and a number where one is expected."""
-    fields = fields_of(line, form)
-    try:
-        _number(fields[form.value])
-    except (IndexError, ValueError):
-        return False
-    return len(fields) == form.fields or (form.is_open and len(fields) > form.fields)
+def _match(line: bytes, form: Form) -> dict[str, bytes] | None:
+    found = (re.match(pattern.encode(), line) for pattern in _patterns(form))
+    return next((each.groupdict(b"") for each in found if each), None)
+
+
+def words(line: bytes) -> list[bytes]:
+    return line.translate(_BLANKS).split()
+
+
+def is_row(line: bytes, *forms: Form) -> bool:
+    r"""Whether a line has one of the forms, and a number where one is expected.
+
+    >>> is_row(b"301\t0\tNew York\t1", QRELS), is_row(b"301 0 New York 1", QRELS)
+    (True, False)
+    """
+    return any((found := _match(line, form)) and is_number(found["value"]) for form in forms)
 
 
 def is_comment(line: bytes, *forms: Form) -> bool:
     """Whether a line begins with #, and is no row of these forms with such a query id, as hashtags are."""
-    text = line.strip(_ALL_BLANKS)
-    is_hashtag = bool(text[1:2].strip(_ALL_BLANKS)) and any(is_row(text, form) for form in forms)
-    return text.startswith(b"#") and not is_hashtag
+    first = [*words(line), b""][0]
+    return first == b"#" or (first.startswith(b"#") and not is_row(line, *forms))
 
 
 def first_row(lines: Iterable[bytes], *forms: Form) -> bytes:
     """The first line that is neither empty nor a comment in files of these forms."""
-    return next((line for line in lines if fields_of(line) and not is_comment(line, *forms)), b"")
+    return next((line for line in lines if words(line) and not is_comment(line, *forms)), b"")
 
 
-def _number(field: bytes) -> float:
-    if b"_" in field:  # which Python takes for a number
-        raise ValueError
-    return float(field)
+def is_number(text: str | bytes) -> bool:
+    """Whether pyarrow parses a number. Python's `float` takes 1_0, and more than ASCII."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and ("_" if isinstance(text, str) else b"_") not in text  # type: ignore[operator]
 
 
 def shown(text: bytes) -> str:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 _BLANK = re.compile(r"\s*")
 _LOOKED_AT = 100  # queries of a dict that are looked at to tell one run from several
 _TIMES = 1e7, 4e15  # grades that all lie between are times: days as in 20261128, seconds to microseconds
+_FORMS: dict[Role, tuple[Form, ...]] = {"relevance": (QRELS, JUDGED), "score": (RUN, THREE_FIELDS)}
 WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
 
 
@@ -421,25 +422,20 @@ def text_side(
     intents: bool = False,
     form: Form | None = None,
 ) -> Side:
-    """Judgments or a run of a TREC file, or, with `roles`, of three fields, a run of ranks or of scores."""
-    form = form or (RUN if role == "score" else INTENTS if intents else QRELS)
-    or_three = (
-        None if roles is None or form in (INTENTS, LISTED) else JUDGED if form is QRELS else THREE_FIELDS
-    )
-    name = path_of(path, "run" if role == "score" else "qrels")
-    if roles is not None:
-        of = "a run" if role == "score" else "a qrels file"
-        refuse_columns(name, role, roles, f"{of} whose fields have no names")
-    lines = read_lines(name, form, or_three=or_three, threads=threads)
+    """Judgments or a run of a TREC file, or of three fields; of this form alone, where it is given."""
+    forms = (form or INTENTS,) if form or intents else _FORMS[role]
+    roles, name = roles or Roles(), path_of(path, "run" if role == "score" else "qrels")
+    of = "a run" if role == "score" else "a qrels file"
+    refuse_columns(name, role, roles, f"{of} whose fields have no names")
+    lines = read_lines(name, *forms, threads=threads)
     values = lines.values
     if not len(values):
         what = "documents" if role == "score" else "judgments"
-        raise SourceError(f"{name} has no {what}; expected at least one: {form.wanted}")
+        raise SourceError(f"{name} has no {what}; expected at least one: {forms[0].wanted}")
 
     def place(row: int) -> str:
         return f"{name}, line {lines.line_of(row)}"
 
-    roles = roles or Roles()
     if lines.form is THREE_FIELDS and not roles.ascending:
         roles = replace(roles, ascending=_are_ranks(name, lines))
     if role == "relevance" and ((values >= _TIMES[0]) & (values < _TIMES[1])).all():
@@ -449,9 +445,8 @@ def text_side(
             "ratings, name the fields for evaluate or read_qrels_run, as in "
             'columns=["user_id", "item_id", "rating", "time"].'
         )
-    tag = "".join(lines.last[5:6]) if role == "score" else ""
     values = values if role == "score" else whole(values)
-    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, tag)
+    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, lines.tag)
     side = side._replace(is_ordered=role == "score" and roles.ascending)
     blame = Blame(numbers=lines.line_of, unit="line")
     with naming(name):

@@ -15,6 +15,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import LOOK, TREC, format_of
 from fastndcg.sources.open_file import File, MemoryFile, path_of, read_once, report_progress
+from fastndcg.sources.text_lines import QRELS, RUN
 from fastndcg.sources.trec import text_side
 from fastndcg.tables.joins import join
 from fastndcg.tables.sides import Side, name_of
@@ -37,7 +38,7 @@ class Run(NamedTuple):
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
     """Read judgments once for several runs. `read` and `report` accept the result in place of a path."""
-    return text_side(_text_file(qrels, False), "relevance", threads)
+    return text_side(_text_file(qrels, False), "relevance", threads, form=QRELS)
 
 
 def read(
@@ -64,7 +65,7 @@ def read(
     notes: list[str] = []
     with report_progress(None, *([] if isinstance(qrels, Side) else [qrels]), run):
         judged = qrels if isinstance(qrels, Side) else read_judgments(qrels, threads)
-        scored = text_side(_text_file(run, True), "score", threads)
+        scored = text_side(_text_file(run, True), "score", threads, form=RUN)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))

@@ -88,7 +88,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
     read = text_lines.read_lines(path, text_lines.RUN, size=block)
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
-    assert read.last[5] == tag
+    assert read.tag == tag
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
@@ -146,12 +146,12 @@ def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
     st.sampled_from([text_lines.THREE_FIELDS, text_lines.QRELS, text_lines.INTENTS, text_lines.RUN]),
 )
 def test_lines_are_read_alike(run, form):
-    """Where pyarrow reads a block, Python reads the same, or names a line that has another form."""
+    """Where pyarrow's reader reads a block, patterns read the same, or names a line that has another form."""
     data = run[0].encode() + b"\n"
-    found = text_lines._by_arrow(form, data)
+    found = text_lines._by_csv(form, data)
     if found is None:
         return
-    wanted = text_lines._by_python(form, data)
+    wanted = text_lines._by_pattern(form, data)
     assert found.values.tobytes() == wanted.values.tobytes()
     assert [_column(each) for each in found] == [_column(each) for each in wanted]
 
@@ -162,13 +162,13 @@ def _column(column):
 
 @pytest.mark.parametrize("blank", [" ", "\t"])
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_lines_of_one_form_need_no_python(tmp_path, monkeypatch, blank, end):
+def test_lines_of_one_form_need_no_patterns(tmp_path, monkeypatch, blank, end):
     """Quotes, commas, signs of comments within fields, backslashes, what is no UTF-8, and a last line without an end."""
     docs = ['"a"', "a,b", "a#b", "\\", "'", "NULL", "nan", "caf\u00e9", '"', "\ufeff"]
     rows = [blank.join(["q#1", "Q0", doc, "1", "1e-3", "t"]).encode() for doc in docs]
     rows.append(rows[0].replace(b'"a"', b"\xff"))
     (tmp_path / "run").write_bytes(b"\n".join(rows) + end.encode())
-    monkeypatch.setattr(text_lines, "_by_python", None)
+    monkeypatch.setattr(text_lines, "_by_pattern", None)
     read = text_lines.read_lines(tmp_path / "run", text_lines.RUN)
     assert read.docs.to_pylist() == [*(doc.encode() for doc in docs), b"\xff"]
     assert read.queries.to_pylist() == ["q#1"] and set(read.values.tolist()) == {1e-3}
