@@ -37,16 +37,6 @@ _NULLS = ("NA", "N/A", "<NA>", "None", "NULL", "null")  # in columns of numbers;
 _MOST_COMMENTS = 100  # lines before the header
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
 _EXPECTED = 'expected column names, as in "query_id,relevance,score"'
-# names of so many fields, as messages suggest them
-_ONE_TABLE = {3: "query_id relevance score", 4: "query_id doc_id relevance score"}
-_SIDES = {
-    "relevance": {2: "query_id doc_id", 3: "query_id doc_id relevance", 4: "query_id doc_id relevance time"},
-    "score": {
-        3: "query_id doc_id score",
-        4: "query_id doc_id score time",
-        6: "query_id q0 doc_id rank score tag",
-    },
-}
 _LONGEST = 1 << 26  # bytes of the first line, and of a row
 _SHOWN = 100  # signs of a value in a message
 _BLOCK = 1 << 18  # bytes that are parsed together: of four times as many parsing took a quarter longer
@@ -172,8 +162,8 @@ class CsvDataset(FileDataset):
             return error
         if n == 1:
             return ColumnError(f"{error}. If something else separates its fields, pass it as sep=")
-        known = _ONE_TABLE if role is None else _SIDES[role]
-        names = known.get(n, " ".join(f"field{place}" for place in range(n))).split()
+        usual = f"query_id doc_id {role} time" if role else f"query_id {'doc_id ' * (n == 4)}relevance score"
+        names = usual.split()[:n] if n <= 4 else [f"field{place}" for place in range(n)]
         step = f"pass the name of each field, columns={str(names).replace(chr(39), chr(34))}"
         step += ", and grades=1, the grade of all" if role == "relevance" and n == 2 else ""
         step = (

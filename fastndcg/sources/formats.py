@@ -184,17 +184,9 @@ def format_of_name(path: Any) -> Format | None:
 
 def check_alike(paths: Iterable[Any]) -> None:
     """Raise `SourceError` if the names of files have endings of different formats."""
-    named: dict[Format, list[str]] = {}
-    for path in paths:
-        if (found := format_of_name(path)) is not None:
-            named.setdefault(found, []).append(os.fspath(path))
-    if len(named) > 1:
-        kinds = [
-            f"{len(files):,} of {kind.name} ({', '.join(files[:2])}{', ...' * (len(files) > 2)})"
-            for kind, files in named.items()
-        ]
-        folder, slash, file = next(iter(named.values()))[0].rpartition("/")
+    kinds = {kind.name: os.fspath(path) for path in paths if (kind := format_of_name(path)) is not None}
+    if len(kinds) > 1:
         raise SourceError(
-            f"there are files of {len(named)} kinds, and one kind is read at a time: {', '.join(kinds)}. "
-            f"Name the files of one kind, as in {folder}{slash}*{file[file.find('.') :]}"
+            f"there are files of {len(kinds)} kinds, and one kind is read at a time: "
+            f"{', '.join(f'{kind} ({path})' for kind, path in kinds.items())}. Name the files of one kind."
         )

@@ -18,14 +18,16 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import Array, as_array
 from fastndcg.common.threads import check_threads
-from fastndcg.errors import ColumnError, InputError, SourceError, count_of
+from fastndcg.errors import InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.dataset import Dataset
 from fastndcg.sources.formats import LETOR
-from fastndcg.sources.open_file import path_of, read_once, report_progress, unpacked
+from fastndcg.sources.inputs import read_columns
+from fastndcg.sources.open_file import naming, path_of, read_once, report_progress, unpacked
 from fastndcg.sources.text_lines import LETOR_LINE, Lines, read_lines
+from fastndcg.tables.layouts import offsets_of_groups
 from fastndcg.tables.roles import find_column
-from fastndcg.tables.values import column_name, first_line, integers_if_written_so, whole, with_nulls_as_nan
+from fastndcg.tables.values import first_line, integers_if_written_so, whole, with_nulls_as_nan
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
@@ -116,8 +118,11 @@ def read_ltr(
             "give one score for each row, in row order"
         )
     if query_file is not None:
-        sizes = _group_sizes(path_of(query_file, "query_file"), name, len(labels))
-        return Rankings.from_groups(sizes, labels, values, **columns)
+        query_file = path_of(query_file, "query_file")
+        sizes = _one_number_a_line(query_file, pa.int64(), "the number of rows of a query")
+        with naming([query_file]):
+            offsets = offsets_of_groups(sizes, labels, "refuse")
+        return Rankings.from_offsets(offsets, labels, values, **columns)
     ids = integers_if_written_so(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
     return Rankings.from_query_ids(
@@ -160,20 +165,6 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
     return beside
 
 
-def _group_sizes(path: str, of: str, rows: int) -> Array:
-    sizes = _one_number_a_line(path, pa.int64(), "the number of rows of a query")
-    if len(sizes) and sizes.min() < 0:
-        raise InputError(
-            f"{path} has a negative size, {sizes.min()}; expected the number of rows of each query"
-        )
-    if sizes.sum() != rows:
-        raise InputError(
-            f"{path} adds up to {count_of(sizes.sum(), 'row')}, but {of} has {rows:,}; "
-            "expected the number of rows of each query, in row order"
-        )
-    return sizes
-
-
 def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
     """The scores, and the name of their source for messages."""
     if not isinstance(scores, str | os.PathLike):
@@ -202,19 +193,15 @@ def _npy(path: str, content: bytes) -> Array:
 
 
 def _parquet_scores(path: str, column: str | None) -> Array:
-    from fastndcg.sources.parquet import PARQUET
-    from fastndcg.sources.paths import find_files
+    def find(names: list[str]) -> dict[str, str]:
+        is_only = len(names) == 1 and column is None
+        return {"score": names[0] if is_only else find_column(names, "score", column)}
 
-    opened = PARQUET.open([path], find_files([path], PARQUET)[:1], 1)
-    names = opened.names
-    try:
-        wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
-    except ColumnError as error:
-        raise ColumnError(f"{path}: {error}") from None
-    values = opened.table([wanted])[wanted]
-    if values.null_count:
-        return with_nulls_as_nan(column_name(wanted), values, lambda present: as_array(wanted, present))
-    return as_array(wanted, values)
+    with naming([path]):
+        values = read_columns(path, find, ["score"])["score"]
+        if values.null_count:
+            return with_nulls_as_nan("the scores", values, lambda present: as_array("scores", present))
+        return as_array("scores", values)
 
 
 def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:

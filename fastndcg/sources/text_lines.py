@@ -64,8 +64,7 @@ LETOR_LINE = Form(
     "label qid:query feature:value ...",
     pattern=rf"^{_B}*(?P<value>[^#\x00-\x20]{_S}*)(?:{_B}+qid:(?P<query>{_S}+))?",
 )
-# bytes of a block, which stays in the second-level cache with what is made of it, and of the longest line
-_BLOCK, _LONGEST = 1 << 20, 1 << 29
+_BLOCK = 1 << 20  # bytes, which stay in the second-level cache with what is made of them
 
 
 class Lines(NamedTuple):
@@ -97,9 +96,7 @@ class Block(NamedTuple):
     skipped: Array
 
 
-def read_lines(
-    path: PathLike, *forms: Form, threads: int | None = None, size: int = _BLOCK, longest: int = _LONGEST
-) -> Lines:
+def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: int = _BLOCK) -> Lines:
     """Columns of all lines of a plain, gzip, bzip2 or Zstandard file, in the last of the forms that its first
     line has, or else the first.
 
@@ -111,7 +108,7 @@ def read_lines(
 
     def readers() -> Iterator[Generator[tuple[Block, bytes], None, None]]:
         nonlocal form
-        for number, block in enumerate(whole_lines(stream, size, longest)):
+        for number, block in enumerate(whole_lines(stream, size)):
             text = block
             if not number:
                 text = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
@@ -142,11 +139,7 @@ def read_lines(
                 f'columns=["query_id", "doc_id", "{value}"]'
             )
         raise error.of_file(path, lines, wanted) from None
-    except OverflowError as error:
-        raise SourceError(
-            f"{path} has a line of more than {error} bytes; is it a text file? Expected {form.wanted}"
-        ) from None
-    except (OSError, UnicodeError, pa.ArrowException) as error:
+    except (OSError, UnicodeError, OverflowError, pa.ArrowException) as error:
         raise unreadable(path, error, "text") from None
     joined = _join(form, blocks, last)
     if form.fields:
@@ -167,11 +160,8 @@ def _warn_of_hashes(path: str, queries: pa.Array) -> None:
         )
 
 
-def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[bytes]:
-    """Whole lines of a stream, about `size` bytes of them at a time; the last one ends, too.
-
-    Raises `OverflowError` for a line of more than `longest` bytes.
-    """
+def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
+    """Whole lines of a stream, about `size` bytes of them at a time; the last one ends, too."""
     begun: list[bytes] = []  # of a line
     while more := stream.read(size):
         end = more.rfind(b"\n") + 1
@@ -179,8 +169,6 @@ def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[byte
         if end:
             yield b"".join(begun)
             begun = [more[end:]]
-        elif sum(map(len, begun)) > longest:
-            raise OverflowError(f"{longest:,}")
     if rest := b"".join(begun):
         yield rest + b"\n"
 

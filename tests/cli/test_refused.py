@@ -191,7 +191,7 @@ REFUSED = [
         for command in ("score p.parquet", "demo --queries 3")
         for out in ("no/such/folder.parquet", "file/inside.parquet", ".")
     ),
-    (2, "score c.csv p.parquet", "one kind is read at a time: 1 of CSV (c.csv), 1 of Parquet (p.parquet). Name the files of one kind"),
+    (2, "score c.csv p.parquet", "one kind is read at a time: CSV (c.csv), Parquet (p.parquet). Name the files of one kind"),
     (2, "score c.csv --intents label", "--intents names a column of lists, which CSV does not have"),
     (3, "score c.csv --score s2", 'c.csv: there is no column "s2"'),
     (3, "score https://x.example/p.parquet", "https is not a file system that pyarrow knows. Download the file"),

@@ -38,7 +38,8 @@ _NUMBERS = (
     | st.builds(
         lambda bits, more: _halfway(bits) + more, st.integers(1000 << 52, 1030 << 52), st.sampled_from("05")
     )
-    | st.from_regex(r"[+-]?[0-9]{1,30}\.?[0-9]{0,30}([eE][+-]?[0-9]{1,5})?", fullmatch=True)
+    | st.from_regex(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", fullmatch=True)
+    | st.sampled_from(["+inf", "-Infinity", "1e400", "1e-400", "5e-324", "9007199254740993"])
 )
 
 
@@ -60,7 +61,7 @@ _BLANKS = st.sampled_from([" ", " ", " ", "\t", "  ", " \t ", "\x00", "\x01\x1c"
 @st.composite
 def _run_lines(draw):
     """Runs of lines of one form, between lines of another, and what has no row."""
-    text, rows = [], []
+    text, rows, numbers = [], [], []
     for _ in range(draw(st.integers(1, 6))):
         blank, end = draw(_BLANKS), draw(st.sampled_from(["\n", "\n", "\r\n", " x\n"]))
         tag = draw(_FIELD)
@@ -73,22 +74,23 @@ def _run_lines(draw):
             score = draw(st.floats(-50, 50).map(repr) | st.integers(0, 9).map(str))
             text.append(blank.join([query, "Q0", doc, "1", score, tag]) + end)
             rows.append((query, doc, float(score)))
+            numbers.append(len(text))
         if draw(st.booleans()):
             text.append(
                 draw(st.sampled_from(["\n", "# one two three four five\n", " \n", "#\r\n", "\x1a\x00\n"]))
             )
-    return "".join(text), rows, words
+    return "".join(text), rows, words, numbers
 
 
-@given(_run_lines(), st.sampled_from([1 << 20, 100]))
-def test_lines_of_any_form(tmp_path_factory, run, block):
-    text, rows, tag = run
+@given(_run_lines(), st.sampled_from([(1 << 20, 1), (100, 3), (16, 1), (33, 2), (1 << 10, 5)]))
+def test_lines_of_any_form(tmp_path_factory, run, blocks):
+    text, rows, tag, numbers = run
     path = tmp_path_factory.mktemp("runs") / "run"
     path.write_bytes(text.encode())
-    read = text_lines.read_lines(path, text_lines.RUN, size=block)
+    read = text_lines.read_lines(path, text_lines.RUN, size=blocks[0], threads=blocks[1])
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
-    assert read.tag == tag
+    assert (read.tag, [read.line_of(row) for row in range(len(rows))]) == (tag, numbers)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
@@ -114,14 +116,6 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
 
 
-def test_a_line_without_end(tmp_path):
-    (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * 5000)
-    with pytest.raises(
-        text_lines.SourceError, match=r"run has a line of more than 1,000 bytes; is it a text file\?"
-    ):
-        text_lines.read_lines(tmp_path / "run", text_lines.RUN, size=64, longest=1000)
-
-
 def test_the_shortest_lines(tmp_path):
     """Of as many as a chunk can hold there are no more than there is room for."""
     (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)
@@ -134,15 +128,15 @@ def test_the_shortest_lines(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "fields"), [("q 0 d\n", 3), ("q 0 d 1 2\n", 5), (" q 0\n", 2)])
-@pytest.mark.parametrize("before", [0, 3, 3000])
-def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
+@pytest.mark.parametrize(("before", "size"), [(0, 1 << 20), (3, 16), (3000, 1 << 10)])
+def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before, size):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * before + text + "q 0 d 1\n" * 5)
     with pytest.raises(text_lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
-        text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS)
+        text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS, size=size, threads=3)
 
 
 @given(
-    _run_lines() | st.binary(max_size=300).map(lambda text: (text.decode("latin-1"), [], "")),
+    _run_lines() | st.binary(max_size=300).map(lambda text: (text.decode("latin-1"), [], "", [])),
     st.sampled_from([text_lines.THREE_FIELDS, text_lines.QRELS, text_lines.INTENTS, text_lines.RUN]),
 )
 def test_lines_are_read_alike(run, form):

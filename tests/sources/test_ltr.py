@@ -66,11 +66,6 @@ def test_forms_of_lines(write, change, pack):
     assert facts(read_ltr(write("file", pack(change(FILE).encode())), scores=SCORES)) == PLAIN
 
 
-def test_rows_of_a_query_may_stand_apart(write):
-    path = write("file", "1 qid:b\n0 qid:a\n2 qid:b\n")
-    assert facts(read_ltr(path, scores=[3, 2, 1])) == (["b", "a"], [0, 2, 3], [1, 2, 0], [3, 1, 2])
-
-
 @pytest.mark.pure
 def test_query_ids_become_numbers_only_where_that_loses_nothing(write):
     for ids, wanted in (
@@ -114,8 +109,8 @@ def test_query_files(write):
         assert facts(read_ltr(file, scores=SCORES, query_file=given_sizes)) == ([0, 1], *PLAIN[1:])
     write("rank.test.query", "2\n2\n")
     for given_sizes, error, message in (
-        (None, InputError, r"rank\.test\.query adds up to 4 rows, but .*rank\.test has 3"),
-        (write("negative", "4\n-1\n"), InputError, "has a negative size, -1"),
+        (None, InputError, r"rank\.test\.query: group adds up to 4 documents, but relevance has 3"),
+        (write("negative", "4\n-1\n"), InputError, "negative: group has a negative size, -1"),
         (
             write("words", "two\n"),
             SourceError,

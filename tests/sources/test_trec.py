@@ -21,7 +21,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, FastndcgWarning, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import open_file, text_lines
+from fastndcg.sources import open_file
 from fastndcg.sources.trec import read_qrels_run, read_trec, text_side
 from fastndcg.tables import joins, sides
 
@@ -143,24 +143,6 @@ def test_lines(both, case):
     assert text_side(both(qrels, run)[1], "score", 1).tag == run.splitlines()[-1].split(" ")[5]
 
 
-NUMBERS = ["0", "-0", "1", "+1.5", "-2.5", ".5", "5.", "1e3", "1E-3", "1.5e+05", "inf", "-inf", "+inf", "-Infinity", "1e400", "1e-400",
-           "0.1", "0.30000000000000004", "9007199254740993", "123456789012345678901234567890", "1.7976931348623157e308", "5e-324",
-           "0.000000000000000000000000000001", "1e22", "1e23", "12345678901234567", "1e0000000005", "3.141592653589793238462643"]  # fmt: skip
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("width", [1, 40])
-def test_numbers_are_read_as_python_reads_them(both, number, width):
-    """Of runs and of judgments, however near the beginning of the file; `test_text` has any number."""
-    doc, value = f"{0:0{width}d}", float(number)
-    got = read_trec(*both(f"301 0 {doc} 1\n", f"301 Q0 {doc} 1 {number} t\n")).scores
-    assert got.tobytes() == np.array([value]).tobytes()
-    if abs(value) < np.inf:
-        judged = read_trec(*both(f"301 0 {doc} {number}\n", f"301 Q0 {doc} 1 1 t\n")).judged.relevance
-        assert judged.astype(np.float64).tolist() == ([value] if value >= 0 else [])
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_progress(both, write, packed):
     """In bytes on disk, rising to all of them, whatever reads the file in however many threads."""
@@ -188,30 +170,6 @@ def test_progress(both, write, packed):
         progress=lambda *counts: told.append(counts),
     )
     assert told[-1] == (6000, 6000)
-
-
-def test_files_are_read_in_parts_and_blocks_of_any_size(both):
-    generator = np.random.default_rng(0)
-    run = "".join(
-        f"q{i // 7} Q0 doc{'x' * int(generator.integers(0, 60))}-{i} {i} {generator.normal():.6f} t\n"
-        for i in range(700)
-    )
-    run = run.replace("\nq3", "\n# comment\nq3")
-    qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
-
-    def read(threads, size):
-        for path, form in ((qrels, text_lines.INTENTS), (run, text_lines.RUN)):
-            found = text_lines.read_lines(path, form, threads=threads, size=size)
-            for column in found[1:]:
-                yield column.tolist() if hasattr(column, "tolist") else column
-            yield [found.line_of(row) for row in range(len(found.values))]
-
-    whole = list(read(1, 1 << 20))
-    assert whole[-1] == [
-        number for number, line in enumerate(run.read_text().splitlines(), 1) if line[0] == "q"
-    ]
-    for block, threads in ((16, 1), (100, 3), (1 << 10, 5), (33, 2)):
-        assert list(read(threads, block)) == whole
 
 
 # ---- URIs ----
@@ -469,16 +427,6 @@ def test_robust03_as_pytrec_eval_has_it(data, measure):
     got = dict(zip(rankings.query_ids.to_pylist(), fn.evaluate(rankings, ours).values[0], strict=True))
     assert got.keys() == wanted.keys()
     np.testing.assert_allclose([got[query] for query in wanted], list(wanted.values()), rtol=0, atol=1e-12)
-
-
-def test_tie_order_is_not_seen_by_averaged_ties(data):
-    paths = data / "robust03/qrels.robust03.txt.gz", data / "robust03/run.MU03rob01.gz"
-    values = [
-        fn.evaluate(read_trec(*paths, ties=ties), ["nDCG@10", "nDCG"]).values
-        for ties in ("input", "docid_desc", "docid_asc")
-    ]
-    assert np.array_equal(values[0], values[1])
-    assert np.array_equal(values[0], values[2])
 
 
 def _golden(path):
@@ -768,19 +716,6 @@ def test_faulty_files(both, qrels, run, message):
         read_trec(*both(qrels, run))
 
 
-def test_the_line_of_a_fault_in_a_later_part(write):
-    rows = [f"q Q0 d{i} 1 0.5 t" for i in range(100)]
-    for line, text, message in ((77, "q Q0 d", "3 fields"), (90, "q Q0 d 1 x t", "not a number")):
-        broken = [*rows[: line - 1], text, *rows[line:]]
-        with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
-            text_lines.read_lines(
-                write("run", "\n".join(broken) + "\n"),
-                text_lines.RUN,
-                threads=3,
-                size=64,
-            )
-
-
 @pytest.mark.pure
 def test_files_that_cannot_be_read(write, tmp_path):
     good = write("good", QRELS)
@@ -888,14 +823,6 @@ def test_a_run_of_ranks(write, pack, change, name):
             fn.evaluate(rankings, "RR").mean()
             == fn.evaluate(read_trec(qrels, write("trec", RUN)), "RR").mean()
         )
-
-
-def test_a_long_run_of_ranks_is_that_of_its_scores(write):
-    rows = [(f"q{row // 1000}", f"d{row * 7919 % 1000}", row % 1000 + 1) for row in range(50_000)]
-    qrels = write("qrels", "".join(f"{q} 0 {d} {rank % 3}\n" for q, d, rank in rows[::5]))
-    ranked = write("ranked", "".join(f"{q}\t{d}\t{rank}\n" for q, d, rank in rows))
-    scored = write("scored", "".join(f"{q} Q0 {d} {rank} {-rank} me\n" for q, d, rank in rows))
-    assert facts(read_trec(qrels, ranked)) == facts(read_trec(qrels, scored))
 
 
 @pytest.mark.parametrize(
