@@ -190,24 +190,6 @@ def test_standard_input_has_every_format(tmp_path, name, packed):
     assert (found.stdout, found.stderr) == (expected.stdout, expected.stderr)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.csv.gz", "a.jsonl", "a.arrows", "a.txt"])
-@pytest.mark.parametrize("side", ["--qrels", "--run"])
-def test_one_of_a_pair_from_standard_input(tmp_path, name, side):
-    pair = {"--qrels": ["qid", "docno", "label"], "--run": ["qid", "docno", "score"]}
-    for option, columns in pair.items():
-        (tmp_path / option).write_bytes(WRITTEN["a.parquet"](LONG.select(columns)))
-    expected = scored(*(word for option in pair for word in (option, tmp_path / option)), "--format", "csv")
-    rows = LONG.select(pair[side])
-    if name == "a.txt":
-        line = "{qid} 0 {docno} {label}\n" if side == "--qrels" else "{qid} Q0 {docno} 1 {score!r} t\n"
-        content = "".join(line.format(**row) for row in rows.to_pylist()).encode()
-    else:
-        content = WRITTEN[name.removesuffix(".gz")](rows)
-    words = [word for option in pair for word in (option, "-" if option == side else tmp_path / option)]
-    for packed in (content, packed_by_gzip(content)):
-        assert scored(*words, "--format", "csv", stdin=packed).stdout == expected.stdout
-
-
 def test_letor_with_scores(tmp_path):
     rows = LONG.to_pylist()
     (tmp_path / "t.txt").write_text("".join(f"{row['label']} qid:{row['qid']} 1:0.5 # x\n" for row in rows))

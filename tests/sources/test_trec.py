@@ -225,14 +225,6 @@ def test_faults_of_what_a_uri_names(stored, scheme):
         read_trec(good, good)
 
 
-def test_a_uri_that_nothing_can_open():
-    for uri in ("nowhere://bucket/qrels", "nowhere://bucket/qrels.csv"):
-        with pytest.raises(
-            SourceError, match="nowhere://bucket/qrels.* cannot be read: nowhere is not a file system"
-        ):
-            read_qrels_run(uri, uri)
-
-
 # ---- ties and missing queries ----
 
 
