@@ -18,6 +18,7 @@ from fastndcg.convention.differences import (
     compare_conventions,
     describe,
     explain_conventions,
+    number_text,
 )
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import about, count_of
@@ -134,6 +135,12 @@ def _write_table(table: Table, format: Format) -> bool:
     rows = without_nan(table.to_pylist())
     if write_data(format, rows, rows):
         return True
-    is_list = isinstance(table, ConventionTable)
-    write((table.text(terminal_width()) if is_list else rows_text(rows, 3)) + "\n")
+    if isinstance(table, ConventionTable):
+        write(table.text(terminal_width()) + "\n")
+    else:  # steps
+        texts = [
+            {name: value if isinstance(value, str) else number_text(value) for name, value in row.items()}
+            for row in rows
+        ]
+        write(rows_text(texts, 3) + "\n")
     return False
