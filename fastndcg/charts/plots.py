@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart, Result
 
 _GROUPS = 40  # most slices in a plot
-_STEPS = 500  # bars at most, about as many as pixels; more values share them
+_STEPS = 500  # most bars, about as many as pixels; more values share them
 
 _SCORES = "Scores, as evaluate returns them", "summary"
 _P = ParamSpec("_P")
@@ -248,7 +248,7 @@ def differences(
     equal = len(found) - wins - losses
     said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {equal:,}"
     each = f"; a bar is the mean of about {len(found) // n:,} queries" if n < len(found) else ""
-    bar = {"type": "bar", "aria": False}  # words for each bar would be most of an SVG
+    bar = {"type": "bar", "aria": False}  # a description of each bar would fill most of the SVG
     return theme.draw(rows, [(bar, encoding)], f"{asked}: {own} minus {theirs}", said + each)
 
 
@@ -470,7 +470,7 @@ def history(
 
 
 def _columns(given: Any) -> Any:
-    """The columns of a table or of a list of dicts by name; anything else as it is."""
+    """Return the columns of a table or of a list of dicts by name; anything else unchanged."""
     if isinstance(given, list) and given and all(isinstance(row, Mapping) for row in given):
         keys = dict.fromkeys(key for row in given for key in row)
         return {str(key): [row.get(key) for row in given] for key in keys}
@@ -511,7 +511,7 @@ def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
     measures = list(dict.fromkeys(row["measure"] for row in found))
     if len(measures) != 1:
         raise InputError(f"the table has {', '.join(measures) or 'no measure'}; name one to draw")
-    started: dict[str, str] = {}  # the name of the line of a system whose definition changed
+    started: dict[str, str] = {}  # name of the line of a system whose definition changed
     rows = []
     for row in found:
         name = row.get("name") or row["measure"]
@@ -536,7 +536,7 @@ def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
 
 
 def first_sure(rows: Rows) -> str:
-    """Since when the first of the series that changed is sure to have changed."""
+    """Return since when the first changed series is sure to have changed."""
     for row in rows:
         if row["sure"]:
             direction = "fell" if row["change"] < 0 else "rose"
@@ -551,11 +551,11 @@ def first_sure(rows: Rows) -> str:
 def _lines(
     rows: Rows, across: Spec, height: Spec, title: str, subtitle: str, layers: Sequence[Layer] = ()
 ) -> Chart:
-    """A line for each system, a point for each row, and a band if rows have `low` and `high`."""
+    """Draw a line for each system, a point for each row, and a band if rows have `low` and `high`."""
     names = theme.names_of(rows)
     base = {"x": across, "color": theme.colours_of(names)}
     points = {"type": "point", "filled": True, "size": 30}
-    # dashes and shapes are for readers who do not see colours
+    # dashes and shapes help readers who do not see colours
     drawn: list[Layer] = [
         ({"type": "area", "opacity": 0.2}, base | {"y": quantity("low"), "y2": {"field": "high"}}),
         ({"type": "line"}, base | {"y": height, "strokeDash": by_system(names, theme.DASHES)}),

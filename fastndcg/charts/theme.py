@@ -31,7 +31,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 DASHED = {"type": "rule", "strokeDash": [4, 4], "color": SAME}
 
 WIDTH, HEIGHT = 560, 280
-# characters of a text, a title, a line of the subtitle, all of it, and a description; rows of a description
+# most characters of a text, title, subtitle line, subtitle and description; most rows of a description
 _LONGEST, _TITLE, _LINE, _SUBTITLE, _DESCRIPTION, _SAID = 70, 75, 95, 570, 5_000, 40
 
 _WORDS = {"labelColor": TEXT, "titleColor": TEXT, "titleFontWeight": "normal"}
@@ -94,12 +94,12 @@ def by_system(names: Sequence[str], choices: Sequence[Any] = COLOURS, **options:
 
 def colours_of(names: Sequence[str], choices: Sequence[str] = COLOURS) -> Spec:
     """Encode a colour for each system. A single name has no legend."""
-    # opaque, also where the colours fill bands that one can see through
+    # opaque, even where the colours fill translucent bands
     return by_system(names, choices, legend={"orient": "top", "symbolOpacity": 1} if len(names) > 1 else None)
 
 
 def names_of(rows: Rows, field: str = "system") -> list[str]:
-    """Values of a column as they are shown, in order of their first appearance."""
+    """Return the values of a column as shown, in order of first appearance."""
     return list(dict.fromkeys(text_of(row[field]) for row in rows))
 
 

@@ -4,9 +4,9 @@ To add a measure that a tool has:
 
 1. Add a row to `others` of the tool's `Rule`, as in `has("AP", "map@k", denominator="cutoff", empty=1.0)`:
    our name, the tool's, and parameters that are not at our defaults.
-2. Where the measure is evaluated otherwise than the tool's nDCG, name the fields of `Rule` too, such as ties,
+2. If the tool evaluates the measure differently from its nDCG, also name fields of `Rule`, such as ties,
    missing or weights. A tool without nDCG has `of=None`.
-3. What cannot be said so is a parameter, or a value of a field, that is missing: add it.
+3. If no parameter or field can express what the tool does, add one.
 4. Add how to call the tool to `LIVE` of tests/measured.py: the test compares it on random data.
 5. `python -m scripts.pages` writes docs/conventions.md.
 """

@@ -660,9 +660,9 @@ def _taken(column: Any, rows: Int64) -> Any:
     return type(column)(read_only(offsets_from(lengths)), *(read_only(each[within]) for each in columns))
 
 
-# attributes that a pickle holds: those that the class declares, and five more. `_first_row` is the number of
-# the first row in the user's data, for messages; None where that has another order of rows. `_rows` has the
-# row of each document in the run where joining moved documents of a query, for tools that rank in that order
+# attributes in pickles: those that the class declares, and five more. `_first_row` is the number of the first
+# row in the user's data, for messages; None if its rows were reordered. `_rows` has the row of each document
+# in the run if joining moved documents within queries, for tools that rank in that order
 _STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row", "_rows")
 # attributes with an entry for each query, and for each document
 _OF_QUERIES = ("_query_ids", "_kept", "weight", "judged", "intent_probabilities")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
 CONVERTER = "vl_convert", "vl-convert-python", "plot", "a report"
-_WIDTH, _LABEL = 320, 110  # of pictures and names in them: telephones show them as they are, screens enlarge
+_WIDTH, _LABEL = 320, 110  # sizes of pictures and names in them, for telephones; wider screens enlarge them
 
 
 def paragraph(text: str) -> str:
@@ -40,7 +40,7 @@ def result(caption: str, found: Any) -> str:
 
 
 def wide(caption: str, html: str) -> str:
-    """A section that scrolls sideways on narrow screens."""
+    """Return a section that scrolls sideways on narrow screens."""
     name = html_text(caption)
     return f'<h3>{name}</h3><div class="wide" tabindex="0" role="region" aria-label="{name}">{html}</div>'
 
@@ -53,7 +53,7 @@ def picture(draw: Callable[..., Chart], *arguments: Any, **options: Any) -> str:
         spec = draw(*arguments, **options).to_dict()
     except (InputError, MeasureError) as error:
         return paragraph(str(error))
-    title = spec.pop("title")  # as text of the page, which wraps where the screen is narrow
+    title = spec.pop("title")  # as text, which wraps on narrow screens
     spec["config"]["axis"]["labelLimit"] = _LABEL
     spec["width"] = _WIDTH
     svg = library(*CONVERTER).vegalite_to_svg(spec, allowed_base_urls=[])
@@ -74,7 +74,7 @@ def section(name: str, title: str, *parts: str) -> str:
 
 def write(path: str | os.PathLike[str], title: str, subtitle: str, sections: Iterable[str]) -> None:
     """Write a page. It has no script, and its policy allows none."""
-    from importlib import resources  # here, because it imports tempfile, which imports random
+    from importlib import resources  # imported here, because it imports tempfile and random
 
     style = (resources.files("fastndcg.reporting") / "page.css").read_text(encoding="utf-8")
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measures
     from fastndcg.rankings.rankings import Rankings
 
-_LONGEST = 200  # characters of a name on the page
-_ADDRESSES = 100 << 30  # bytes; with a limit of 64 GB vl-convert 1.9 ended the process, with 100 it drew
+_LONGEST = 200  # most characters of a name on the page
+_ADDRESSES = 100 << 30  # bytes; with a limit of 64 GB vl-convert 1.9 ended the process, with 100 GB it drew
 
 
 @known_arguments
@@ -189,7 +189,7 @@ def check_extra() -> None:
     """
     library("altair", "Altair", "plot", "a report")
     library(*html.CONVERTER)
-    with suppress(ModuleNotFoundError):  # Windows has no such limits
+    with suppress(ModuleNotFoundError):  # Windows has no such limit
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]

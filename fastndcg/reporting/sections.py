@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores
 
 _KEEP = "\N{NO-BREAK SPACE}"
-# queries in a list, and how many are explained; slices in a table, and in a sentence
+# most queries in a list, explained queries, slices in a table, and slices in a sentence
 _LISTED, _EXPLAINED, _SLICES, _NAMED = 10, 5, 40, 5
 
 
@@ -38,9 +38,9 @@ class Found(NamedTuple):
     """The results that a page shows."""
 
     rankings: dict[str, Rankings]
-    scores: dict[str, Scores]  # of the chosen measures
+    scores: dict[str, Scores]  # scores of the chosen measures
     ties: dict[str, Ranges]
-    comparison: Comparison | None  # of two or more systems
+    comparison: Comparison | None  # with two or more systems
     slices: dict[tuple[Any, ...], Comparison]
     measures: tuple[Measure, ...]
     by: list[str]
@@ -49,12 +49,12 @@ class Found(NamedTuple):
 
     @property
     def main(self) -> Measure:
-        """The measure of the answer, of pictures and of lists of queries."""
+        """The measure for the answer, pictures and lists of queries."""
         return self.measures[0]
 
 
 def sections_of(found: Found, command: str) -> Iterator[str]:
-    """All sections, in order."""
+    """Return all sections, in order."""
     careful = cautions(found)
     yield section(
         "answer",
@@ -76,7 +76,7 @@ def sections_of(found: Found, command: str) -> Iterator[str]:
 
 
 def answer(found: Found) -> list[str]:
-    """The sentences of the answer."""
+    """Return the sentences of the answer."""
     sure = f"with {100 * found.confidence:g} % confidence"
     if found.comparison is None:
         ((name, scores),) = found.scores.items()
@@ -123,7 +123,7 @@ def _difference(row: Mapping[str, Any]) -> str:
 
 
 def _worse_slices(found: Found, system: str, baseline: str) -> list[str]:
-    """The slices in which the system is worse than the baseline, the largest loss first."""
+    """Return the slices in which the system is worse than the baseline, the largest loss first."""
     if not found.slices:
         return []
     rows = [row for row in slice_rows(found, system, baseline) if row["difference"] < 0]
@@ -138,7 +138,7 @@ def _worse_slices(found: Found, system: str, baseline: str) -> list[str]:
 
 
 def slice_rows(found: Found, system: str, baseline: str) -> list[dict[str, Any]]:
-    """The row of each slice for the first measure and these systems, with the name of the slice."""
+    """Return the row of each slice for the first measure and these systems, with the slice's name."""
     key = str(found.main), system, baseline
     return [
         {"slice": ", ".join(map(name_of, group))} | row
@@ -149,7 +149,7 @@ def slice_rows(found: Found, system: str, baseline: str) -> list[dict[str, Any]]
 
 
 def cautions(found: Found) -> list[str]:
-    """Cautions; systems with the same caution are named together."""
+    """Return cautions; systems with the same caution are named together."""
     facts: dict[str, list[str]] = {}
     for name in found.rankings:
         for fact in _facts_of(found, name):
@@ -206,7 +206,7 @@ def _comparison(found: Found, comparison: Comparison) -> Iterator[str]:
 
 
 def _differences(caption: str, name: str, rows: Iterable[dict[str, Any]]) -> str:
-    """The main numbers of the comparison."""
+    """Return the main numbers of the comparison."""
     rows = list(rows)
     counts = ["queries"] * (len({row["queries"] for row in rows}) > 1 or name == "slice")
     shown = [[name, "difference", "interval", "p", "better for", "worse for", *counts]]
@@ -214,7 +214,7 @@ def _differences(caption: str, name: str, rows: Iterable[dict[str, Any]]) -> str
         difference, interval = digits(row["difference"], "+.4f"), interval_of(row)
         p = "< 0.0001" if row["p_adjusted"] < 0.0001 else digits(row["p_adjusted"], ".4f")
         numbers = (f"{row[count]:,}" for count in ("wins", "losses", *counts))
-        # a narrow screen breaks the interval once, and p nowhere
+        # on narrow screens the interval may break once, p never
         keep = interval.replace(" to", f"{_KEEP}to"), p.replace(" ", _KEEP)
         shown.append([row[name], difference, *keep, *numbers])
     return table(caption, shown)
@@ -254,7 +254,7 @@ def _worst(found: Found) -> Iterator[str]:
 
 
 def _explained(found: Found, systems: list[str], queries: Table) -> Iterator[str]:
-    """The first queries rank by rank, for each system."""
+    """Return the first queries rank by rank, for each system."""
     for query in queries[0][:_EXPLAINED].to_pylist():
         try:
             parts = [result(name, explain(found.rankings[name], found.main, query)) for name in systems]

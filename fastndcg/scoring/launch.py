@@ -93,9 +93,9 @@ def score(
 
 
 def _size(tables: Plan, coding: Coding, rankings: Rankings, first: int, last: int) -> float:
-    """The work of a plain driver, in documents that are read once: within a factor of four of the times of
-    45 jobs with lists of 10 to 20,000 documents, without many tied scores. With 200 tied documents ERR took
-    40 times as long: how many are tied is not known before they are ranked.
+    """Estimate the work of a plain driver, in documents that are read once: within a factor of four of the
+    times of 45 jobs with lists of 10 to 20,000 documents. With 200 tied documents ERR took 40 times as long:
+    the number of ties is unknown before documents are ranked.
     """
     queries, documents = last - first, int(rankings.offsets[last] - rankings.offsets[first])
     ranked = min(tables.depth * queries, documents)

@@ -320,8 +320,8 @@ def _tables(
     if not coding.levels:
         exact &= [function.gain in (*ONES, "judgment", "nonrelevant") for function in functions]
     condensing = any(row.condensed for row in lists)
-    # ideals that leave out unjudged documents; levels, and "unjudged", with a gain in ideals of scored and of
-    # judged documents
+    # whether each ideal leaves out unjudged documents; which levels, and "unjudged", gain in ideals of scored
+    # and of judged documents
     leaves_out, promising = [], np.zeros((2, gains.shape[1] - 1), np.bool_)
     for table, source, of_list, *_ in ideals:
         leaves_out.append(
