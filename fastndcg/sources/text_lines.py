@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from functools import cache
+from io import BytesIO
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -112,7 +113,7 @@ def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: i
             text = block
             if not number:
                 text = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
-                first = first_row(text.split(b"\n"), *forms)
+                first = first_row(BytesIO(text), *forms)
                 form = next((each for each in reversed(forms) if is_row(first, each)), form)
             yield parsed(text)
 
