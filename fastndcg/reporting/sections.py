@@ -11,7 +11,6 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg import plot
@@ -264,6 +263,8 @@ def _explained(found: Found, systems: list[str], queries: Table) -> Iterator[str
 
 
 def _evaluated(found: Found, command: str) -> Iterator[str]:
+    from importlib.metadata import PackageNotFoundError, version  # here, as it imports email and tempfile
+
     systems = [["system", "source", "queries", "documents", "longest list", "judged"]]
     for name, each in found.rankings.items():
         counts = each.n_queries, each.n_docs, int(each.lengths.max(initial=0))
