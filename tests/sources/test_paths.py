@@ -90,8 +90,8 @@ def test_formats_that_are_mixed_are_named(folder):
             fn.evaluate(paths, "nDCG")
         if paths != ["link.parquet", "data"]:
             assert "2 kinds" in str(caught.value)
-            assert "1 of Parquet (data/a.parquet), 1 of CSV (data/b.csv)" in str(caught.value)
-            assert str(caught.value).endswith("as in data/*.parquet")
+            assert "Parquet (data/a.parquet), CSV (data/b.csv)" in str(caught.value)
+            assert str(caught.value).endswith("Name the files of one kind.")
     assert fn.read_parquet("data").n_docs == 4
     assert fn.read_csv("data").n_docs == 1
     assert run("score data").exit_code == 3
