@@ -1,5 +1,6 @@
 """pytrec_eval's interface: names, shapes and values of the real one, bit by bit."""
 
+import importlib
 import math
 import random
 
@@ -42,25 +43,24 @@ def data(seed):
     qrels = {f"q{query}": {document: grade() for document in some()} | {"d0": 1} for query in range(8)}
     queries = rng.sample(range(12), rng.randint(5, 12))
     run = {f"q{query}": {document: scored(rng) for document in some()} for query in queries}
-    for query in set(run) & {
-        "q1",
-        "q2",
-        "q3",
-        "q4",
-    }:  # ranked anew, in the order of the judgments or nearly so
+    # ranked anew, in the order of the judgments or nearly so
+    for query in set(run) & {"q1", "q2", "q3", "q4"}:
         listed = [*qrels[query]]
         listed = rng.choice([listed, [*listed[:-1], "d99"], listed[1:] + listed[:1]])
         run[query] = {document: scored(rng) for document in listed}
     return qrels, run
 
 
+@pytest.fixture
+def pytrec_eval():
+    engines.need("pytrec_eval", extra="rivals")
+    return importlib.import_module("pytrec_eval")
+
+
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.rivals
-def test_values_of_every_measure(seed, level):
-    engines.need("pytrec_eval", extra="rivals")
-    import pytrec_eval
-
+def test_values_of_every_measure(pytrec_eval, seed, level):
     qrels, run = data(seed)
     for measures in (ours.supported_measures, WITH_PARAMETERS):
         theirs = pytrec_eval.RelevanceEvaluator(qrels, measures, level).evaluate(run)
@@ -72,11 +72,8 @@ def test_values_of_every_measure(seed, level):
 
 @pytest.mark.parametrize("levels", [1, 3, 50, 100_000])
 @pytest.mark.rivals
-def test_few_judged_documents(levels):
+def test_few_judged_documents(pytrec_eval, levels):
     """Of many that are returned, with ties between judged and others."""
-    engines.need("pytrec_eval", extra="rivals")
-    import pytrec_eval
-
     rng = random.Random(levels)
     run = {
         f"q{query}": {f"d{rng.randrange(10**6)}": rng.randrange(levels) / 3 for _ in range(200)}
@@ -99,10 +96,7 @@ def test_few_judged_documents(levels):
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.rivals
-def test_judged_documents_only(seed):
-    engines.need("pytrec_eval", extra="rivals")
-    import pytrec_eval
-
+def test_judged_documents_only(pytrec_eval, seed):
     qrels, run = data(seed)
     both = [
         kind.RelevanceEvaluator(qrels, {"map", "ndcg_cut"}, judged_docs_only_flag=True).evaluate(run)
@@ -112,10 +106,7 @@ def test_judged_documents_only(seed):
 
 
 @pytest.mark.rivals
-def test_names():
-    engines.need("pytrec_eval", extra="rivals")
-    import pytrec_eval
-
+def test_names(pytrec_eval):
     assert ours.supported_measures == pytrec_eval.supported_measures
     for name, measures in ours.supported_nicknames.items():
         assert measures == pytrec_eval.supported_nicknames[name]
@@ -128,10 +119,7 @@ def test_names():
 
 
 @pytest.mark.rivals
-def test_files_are_parsed_alike():
-    engines.need("pytrec_eval", extra="rivals")
-    import pytrec_eval
-
+def test_files_are_parsed_alike(pytrec_eval):
     qrels, run = ["1 0 a 1\n", "1 0 b  -1\n", "2 0 a 2"], ["1 Q0 a 1 2.5 me\n", "2 Q0 c 1 -1e3 me\n"]
     assert ours.parse_qrel(qrels) == pytrec_eval.parse_qrel(qrels)
     assert ours.parse_run(run) == pytrec_eval.parse_run(run)
