@@ -57,22 +57,19 @@ class Engine:
     def plain_errors(self):
         return getattr(self.adapter, "plain_errors", nullcontext)()
 
-    def check(self, df, local, measures, *, only=None, **options):
-        """Results and summary, or one of them, beside those of this process."""
-        if only != "summary":
-            assert self.evaluate(df, measures, **options) == engines.rows_of(local.to_arrow())
-        if only != "results":
-            check_summary(self.summary(df, measures, **without_keep(options)), local)
-
-    def check_files(self, paths, local, measures, *, only=None, **options):
-        """Results and summary of files, or one of them, beside those of this process."""
+    def check(self, df, local, measures, *, only=None, files=False, **options):
+        """Results and summary, or one of them, of a table or of files, beside those of this process."""
+        given, of = ((*self.session, df), "_files") if files else ((df,), "")
         if only != "summary":
             with self.plain_errors():
-                found = self.adapter.evaluate_files(*self.session, paths, measures, **options)
-                assert self.rows(found) == engines.rows_of(local.to_arrow())
+                found = self.rows(getattr(self.adapter, f"evaluate{of}")(*given, measures, **options))
+            assert found == engines.rows_of(local.to_arrow())
         if only != "results":
-            found = self.adapter.summary_files(*self.session, paths, measures, **without_keep(options))
-            check_summary(found, local)
+            summary = getattr(self.adapter, f"summary{of}")
+            check_summary(summary(*given, measures, **without_keep(options)), local)
+
+    def check_files(self, paths, local, measures, **options):
+        self.check(paths, local, measures, files=True, **options)
 
 
 def check_summary(found, local):
@@ -380,25 +377,12 @@ class Laws:
     def test_files(self, engine, way, tmp_path, monkeypatch):
         monkeypatch.setattr(splits, "_BYTES", 20_000)  # several shares, and blocks
         table = engines.documents(120, text=way in ("any", "cut", "lists"))
-        options = engines.FILES[way](tmp_path, table)
-        columns, measures = engines.COLUMNS | options, [*engines.MEASURES, engines.BY_ORDER]
+        engines.FILES[way](tmp_path, table)
+        columns, measures = engines.COLUMNS, [*engines.MEASURES, engines.BY_ORDER]
         local = fn.evaluate(fn.read_parquet(tmp_path, **columns), measures)
-        # of Parquet footers say more than what the caller does
-        ways = {"results": {"grouped": "together" in way}}
-        ways["summary"] = {"grouped": way in ("ascending", "descending", "cut"), "partitions": 3}
-        for name, more in ways.items():
+        for name, more in {"results": {}, "summary": {"partitions": 3}}.items():
             only = name if engine.is_slow else None
             engine.check_files(str(tmp_path), local, measures, only=only, **columns, **more)
-
-    def test_files_whose_queries_do_not_stand_together(self, engine, tmp_path, monkeypatch):
-        monkeypatch.setattr(splits, "_BYTES", 2_000)
-        table, name = engines.apart(engines.documents(60))
-        engines.write_files(tmp_path, table)
-        wanted = rf"^query {name} has rows in several places. grouped=True requires"
-        with pytest.raises(InputError, match=wanted):
-            engine.adapter.summary_files(*engine.session, tmp_path, "AP", query="qid", grouped=True)
-        local = fn.evaluate(fn.read_parquet(tmp_path), "AP")
-        engine.check_files(tmp_path, local, "AP")
 
     @pytest.mark.parametrize("kind", engines.IDS)
     def test_files_with_ids_of_every_type(self, engine, kind, tmp_path, monkeypatch):

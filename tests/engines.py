@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -189,17 +188,6 @@ def check_ids(found, table):
     assert rows_of(pa.table([*columns, found["nDCG"]], names=expected.column_names)) == rows_of(expected)
 
 
-def apart(table):
-    """Sorted rows, of which two of one query in the first fifth stand between two queries in the last; and its id."""
-    table = table.sort_by([("qid", "ascending"), ("position", "ascending")])
-    starts = np.flatnonzero(np.diff(table["qid"].to_numpy(), prepend=-1000))
-    long = np.flatnonzero(np.diff(starts) > 4)
-    first = int(starts[long[np.searchsorted(starts[long], len(table) // 7)]]) + 2
-    to = int(starts[np.searchsorted(starts, len(table) * 6 // 7)])
-    rows = [*range(first), *range(first + 2, to), first, first + 1, *range(to, len(table))]
-    return table.take(pa.array(rows)), table["qid"][first].as_py()
-
-
 def _partitions():
     """Partitions in which the rows of a query stand together, cut where it hurts."""
     table = clicked(documents(40)).sort_by([("qid", "ascending"), ("position", "ascending")])
@@ -235,36 +223,6 @@ def _partitions():
 PARTITIONS = _partitions()
 
 
-def _bad_partitions():
-    """Partitions that grouped=True refuses, and what it says."""
-    table = PARTITIONS["whole queries each"]
-    ends = [part["qid"][-1].as_py() for part in table]
-    whole = pa.concat_tables(table)
-    stray = whole.filter(pc.equal(whole["qid"], ends[0] + 14)).slice(
-        0, 1
-    )  # neither first nor last of its part
-    query = stray["qid"][0].as_py()
-    one, other = table[2].slice(0, 40), table[2].slice(40)
-    apart = rf"^query {query} has rows in several places\. grouped=True requires the rows"
-    nulls = r'^column "qid" has [\d,]+ nulls?\. Drop those rows\.'
-
-    def nameless(first, n):
-        rows = np.arange(len(table[1]))
-        missing = pa.array((rows >= first) & (rows < first + n))
-        ids = pc.if_else(missing, pa.scalar(None, pa.int64()), table[1]["qid"])
-        return [table[0], table[1].set_column(0, "qid", ids), *table[2:]]
-
-    return {
-        "within two": ([*table[:2], pa.concat_tables([one, stray, other])], apart),
-        "within one and at an edge": ([*table[:2], pa.concat_tables([table[2], stray])], apart),
-        "within one and at three edges": ([stray, table[0], stray, table[1], table[2], stray], apart),
-        "null ids within": (nameless(30, 2), nulls),
-        "null ids at an edge": (nameless(0, 3), nulls),
-        "null ids alone": (nameless(0, len(table[1])), nulls),
-    }
-
-
-BAD_PARTITIONS = _bad_partitions()
 OF_PARTITIONS = OF_CLICKS | {"nan": "last"}
 
 
@@ -272,48 +230,30 @@ OF_PARTITIONS = OF_CLICKS | {"nan": "last"}
 
 
 def write_files(folder, table, n=8, *, group=60):
-    """Write n files of rows as they are; returns what `COLUMNS` has else."""
+    """Write n files of rows as they are."""
     size = -(-len(table) // n)
     for part, start in enumerate(range(0, len(table), size)):
         rows = table.slice(start, size)
         pq.write_table(rows, folder / f"{part}.parquet", row_group_size=group)
-    return {}
 
 
 def _sorted(table, order="ascending"):
     return table.sort_by([("qid", order), ("position", "ascending")])
 
 
-def _in_some_order(table):
-    """Rows that stand together, by queries whose ids neither rise nor fall."""
-    of_query = [hash(str(query)[::-1]) for query in table["qid"].to_pylist()]
-    keyed = table.append_column("key", pa.array(of_query))
-    return keyed.sort_by([("key", "ascending"), ("qid", "ascending")]).drop_columns(["key"])
-
-
 def _one_query(table):
     """Rows of one query in all files but the first and the last."""
     rows = _sorted(table)
     start = len(rows) // 8 - 5
-    long = pa.array([rows["qid"][start].as_py()] * (len(rows) - 2 * start), rows["qid"].type)
-    ids = pa.chunked_array(
-        [*rows["qid"].slice(0, start).chunks, long, *rows["qid"].slice(len(rows) - start).chunks]
-    )
-    for name in ("country", "traffic"):
-        kept = pa.array([rows[name][start].as_py()] * len(long), rows[name].type)
-        column = pa.chunked_array(
-            [*rows[name].slice(0, start).chunks, kept, *rows[name].slice(len(rows) - start).chunks]
-        )
-        rows = rows.set_column(rows.column_names.index(name), name, column)
-    return rows.set_column(0, "qid", ids)
+    # each row's own, but in the middle those of the first there
+    places = np.clip(np.arange(len(rows)), None, start)
+    places[len(rows) - start :] = np.arange(len(rows) - start, len(rows))
+    for name in ("qid", "country", "traffic"):
+        rows = rows.set_column(rows.column_names.index(name), name, rows[name].take(pa.array(places)))
+    return rows
 
 
-def _write_hive(folder, table):
-    pq.write_to_dataset(_sorted(table), folder, partition_cols=["country"], max_rows_per_group=100)
-    return {}
-
-
-# what writes files in a way, and what it changes of `COLUMNS`
+# what writes files in a way
 FILES = {
     "any": write_files,
     "ascending": lambda folder, table: write_files(folder, _sorted(table)),
@@ -323,10 +263,9 @@ FILES = {
     "in row groups": lambda folder, table: write_files(
         folder, pa.concat_tables([part.take(np.random.default_rng(0).permutation(len(part))) for part in _parts(_sorted(table))])
     ),
-    "together": lambda folder, table: write_files(folder, _in_some_order(table)),
     "one file": lambda folder, table: write_files(folder, table, 1, group=10**6),
     "lists": lambda folder, table: write_files(folder, listed(table)),
-    "hive": _write_hive,
+    "hive": lambda folder, table: pq.write_to_dataset(_sorted(table), folder, partition_cols=["country"], max_rows_per_group=100),
 }  # fmt: skip
 
 

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fastndcg.common.arrow_types import combine, decode, is_binary
+from fastndcg.adapters.scoring import larger
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import Digests, signature_of
 from fastndcg.scores.slices import COUNTS, columns_of_means, numbered_groups
 from fastndcg.scores.summary import Summary, interval_of
-from fastndcg.sources.regrouping import parts_of
 from fastndcg.statistics import Moments
 from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.tables.roles import check_column
@@ -113,8 +110,9 @@ def pickle_row(result: Any) -> pa.Table:
     return pa.table([pa.array([data], pa.binary())], schema=ROW)
 
 
-def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
+def unpickle_rows(rows: pa.Table | Iterable[Any] | None) -> list[Any]:
     """The results in rows of `pickle_row`."""
+    rows = rows.to_pylist() if isinstance(rows, pa.Table) else rows or ()
     return [pickle.loads(zlib.decompress(row["data"])) for row in rows]  # noqa: S301 - our own
 
 
@@ -182,11 +180,6 @@ class Groups(NamedTuple):
             [Moments.merged(codes, n, of_measure) for of_measure in of_measures],
         )
 
-    def of(self, rows: Int64) -> Groups:
-        """Some of the groups."""
-        by = [column.take(pa.array(rows)) for column in self.by]
-        return Groups(by, self.queries[rows], [each.of_groups(rows) for each in self.moments])
-
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Return the sums of each group in a partition of results; one group without columns to group by."""
@@ -202,19 +195,10 @@ def sums_by(means: Means, table: pa.Table) -> Groups:
     )
 
 
-def blocks_of(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, n: int) -> npt.NDArray[Any]:
-    """The block of each group or row: a hash of its values as text, the same in all partitions."""
-    texts = [pa.array([b""] * rows)]
-    for column in columns:
-        given = decode(column)
-        if pa.types.is_floating(given.type):
-            given = pc.add(given, 0.0)  # -0.0 is 0.0
-        try:
-            text = given if is_binary(given.type) else given.cast(pa.string())
-        except pa.ArrowNotImplementedError:
-            text = pa.array([None if value is None else str(value) for value in given.to_pylist()])
-        texts.append(pc.fill_null(combine(text).cast(pa.binary()), b"\0null"))
-    return parts_of(pc.binary_join_element_wise(*texts, b"\0"), n)
+def sum_groups(means: Means, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield rows with the sums of each group in a partition of results."""
+    for table in larger(tables):
+        yield pickle_row(sums_by(means, table))
 
 
 def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:

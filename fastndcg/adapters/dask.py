@@ -54,10 +54,6 @@ class Dask(Engine["DataFrame"]):
     table = "DataFrame of Dask"
     attributes = ("_meta", "map_partitions", "shuffle", "dtypes")
 
-    def _hint(self, df: DataFrame) -> str:
-        index = df._meta.index.name
-        return "" if index is None else f' The index is "{index}": call reset_index() first.'
-
     def _schema(self, df: DataFrame) -> pa.Schema:
         """The types of the columns. For objects and unknown categories, the first rows are computed."""
         meta = df._meta

@@ -5,7 +5,7 @@ of a block together, calls a function for each partition again, and makes a tabl
 
     partitions of a table, or splits of files -> chunks -> by block -> results -> a table of the engine
                                                                     -> sums    -> a summary
-    results -> sums of groups -> by block -> a row for each group -> a table of Arrow
+    partitions of results -> sums of groups -> a table of Arrow
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fastndcg._version import __version__
 from fastndcg.adapters import aggregates, shuffle
 from fastndcg.adapters.scoring import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.adapters.splits import Plan, open_files, plan_of
-from fastndcg.errors import ColumnError, InputTypeError
+from fastndcg.errors import InputTypeError
 from fastndcg.statistics.intervals import check_confidence
 from fastndcg.tables.roles import OF_TEXT, Function, check_column, with_roles
 
@@ -39,11 +39,11 @@ Tables = Iterable[pa.Table]
 Make = Callable[[Any], Tables]  # what a task calls with its partition
 
 _OF_TEXT = (*OF_TEXT, "columns")  # options that Parquet and tables with names have no use for
-_OF_FILES, _OF_TABLES = ("grouped", *_OF_TEXT), ("order", *_OF_TEXT)  # and that functions of the other lack
+_OF_TABLES = ("order", *_OF_TEXT)  # and that functions of files lack
 
 
 def _of_tables(function: Function) -> Function:
-    return with_roles(function, Options, without=_OF_FILES)
+    return with_roles(function, Options, without=_OF_TEXT)
 
 
 def _of_files(function: Function) -> Function:
@@ -67,10 +67,6 @@ class Engine(ABC, Generic[Frame]):
     def _is_own(self, error: Exception) -> bool:  # noqa: ARG002
         """Whether an error is the engine's wrapper of a worker's error."""
         return False
-
-    def _hint(self, df: Frame) -> str:  # noqa: ARG002
-        """The end of the message about a missing column."""
-        return ""
 
     def _types(self, schema: pa.Schema) -> pa.Schema:
         """The types of columns in tables of the engine."""
@@ -155,7 +151,7 @@ class Engine(ABC, Generic[Frame]):
             When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.
         """
         engine = self._bind(df)
-        plan = engine._plan(df, measures, Options.of(options, "evaluate", without=_OF_FILES))
+        plan = engine._plan(df, measures, Options.of(options, "evaluate", without=_OF_TEXT))
         return engine._results(plan, df)
 
     @_of_files
@@ -173,10 +169,6 @@ class Engine(ABC, Generic[Frame]):
             or descending ids, which footers tell.
         measures, options
             As in `evaluate`, without `order`: ties in input order take the order of rows in the files.
-        grouped : bool
-            True if the rows of a query are contiguous, though footers do not say it. Only queries at the
-            edges of splits are moved then. All query ids are compared, and an error names a query whose rows
-            are not contiguous.
 
         Raises as `fastndcg.read_parquet` and `evaluate` do, at once; and `InputError` or `SourceError` when
         the result is computed: for all that `fastndcg.evaluate` refuses, and a file that changed meanwhile.
@@ -230,7 +222,7 @@ class Engine(ABC, Generic[Frame]):
         """
         if confidence is not None:
             check_confidence(confidence)
-        settings = Options.of(options, "summary", without=_OF_FILES)
+        settings = Options.of(options, "summary", without=_OF_TEXT)
         engine = self._bind(df)
         with self.plain_errors():
             plan = engine._plan(df, measures, settings, sums=True)
@@ -247,8 +239,8 @@ class Engine(ABC, Generic[Frame]):
     ) -> pa.Table:
         """Exact means of values that `evaluate` computed, over all queries or each group of queries.
 
-        It computes immediately. Workers send one another exact sums, and the caller a row for each group. To
-        compute values once for several uses, persist the result of `evaluate`, or write it and read it back.
+        It computes immediately. Each partition sends the exact sums of its groups to this process. To compute
+        values once for several uses, persist the result of `evaluate`, or write it and read it back.
 
         Parameters
         ----------
@@ -279,17 +271,10 @@ class Engine(ABC, Generic[Frame]):
             means = aggregates.check_means(
                 schema.names, measures, by=by, weight=weight, confidence=confidence
             )
-            kinds = [schema.field(name).type for name in means.by]
-            blocks = engine._default_blocks(scores) if means.by else 1
-            pack = partial(shuffle.sum_groups, means, blocks)
-            packed = engine._map_rows(scores, means.names, pack, shuffle.SCHEMA)
-            merge = partial(shuffle.merge_groups, means, kinds)
-            merged = engine._map(engine._shuffle(packed, blocks), merge, aggregates.ROW)
-            tables = aggregates.unpickle_rows(engine._collect(merged))
-        nothing = aggregates.means_of(means, kinds, [])
-        if not means.by:
-            return tables[0] if tables else nothing
-        return pa.concat_tables([nothing, *tables]).sort_by([(name, "ascending") for name in means.by])
+            sums = partial(aggregates.sum_groups, means)
+            summed = engine._collect(engine._map_rows(scores, means.names, sums, aggregates.ROW))
+        kinds = [schema.field(name).type for name in means.by]
+        return aggregates.means_of(means, kinds, aggregates.unpickle_rows(summed))
 
     # ---- how they are computed ----
 
@@ -297,11 +282,8 @@ class Engine(ABC, Generic[Frame]):
         """What to compute from a table: values by query, or their sums."""
         self._check("df", df)
         schema = self._schema(df)
-        try:
-            task = make_task(schema, measures, replace(settings, keep=()) if sums else settings)
-            _check_kept(schema.names, settings)
-        except ColumnError as error:
-            raise ColumnError(f"{error}{self._hint(df)}") from None
+        task = make_task(schema, measures, replace(settings, keep=()) if sums else settings)
+        _check_kept(schema.names, settings)
         job = self._job(task, schema, sums=sums)
         job = job._replace(blocks=settings.partitions or self._default_blocks(df), scattered=not task.lists)
         return Plan(job, partial(shuffle.pack_partition, job), is_local=task.lists)

@@ -44,13 +44,12 @@ _NO_ORDER = (*BY_ID, "unspecified")
 
 
 class Keywords(RoleKeywords, total=False):
-    """Keywords of the functions of engines; `order` is for tables, and `grouped` for files."""
+    """Keywords of the functions of engines; `order` is for tables."""
 
     score: str | Sequence[str] | None  # type: ignore[misc]
     order: str | None
     convention: str | Convention | None
     partitions: int | None
-    grouped: bool
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ class Options(Roles):
     order: str | None = None
     convention: str | Convention | None = None
     partitions: int | None = None
-    grouped: bool = False
 
     @property
     def systems(self) -> tuple[str, ...]:

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 # which takes longer than all else that it does for a row
 _WEIGHS_ROWS = (4, 3)
 
-_WHOLE = shuffle.Split(edges=pa.array([]))  # shares no query with another
-
 # types of Arrow that Spark has none for, and those that hold their values
 _WIDER = {
     pa.uint8(): pa.int16(),
@@ -269,14 +267,14 @@ def _quoted(name: str) -> str:
 def _of_rows(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
     """Packed chunks of a partition that has all rows of its queries."""
     if found := list(tables):
-        yield from shuffle.score_or_pack(job, [(pa.concat_tables(found), None)], _WHOLE)
+        yield from shuffle.score_or_pack(job, [(pa.concat_tables(found), None)], shuffle.Split())
 
 
 def _of_lists(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
     """Packed chunks of tables with a row for each query."""
     ids = job.task.columns.id_columns
     whole = scoring.larger(_documents(ids, table) for table in tables)
-    return shuffle.score_or_pack(job, ((table, None) for table in whole), _WHOLE)
+    return shuffle.score_or_pack(job, ((table, None) for table in whole), shuffle.Split())
 
 
 def _documents(ids: list[str], table: pa.Table) -> pa.Table:

@@ -4,8 +4,7 @@
           -> queries that only it has are scored there; the rows of others go to the block of their query
 
 By the footer of a Parquet file, a row group has no ids but from its least to its greatest. Where these ranges
-overlap at most at their ends, a split lacks rows of no query but of those. Otherwise rows are in any order,
-unless the caller says that they stand together.
+overlap at most at their ends, a split lacks rows of no query but of those. Otherwise rows are in any order.
 """
 
 from __future__ import annotations
@@ -83,13 +82,12 @@ def plan_of(opened: ParquetFiles, options: Options, job: shuffle.Job, workers: i
     edges = None if task.lists else _edges(opened, task.columns, splits)
     if edges is None and len(splits) == 1:
         edges = [pa.array([])]
-    scattered = edges is None and not (options.grouped or task.lists)
+    scattered = edges is None and not task.lists
     blocks = max(workers, math.ceil(n_bytes / _BYTES))
     if not scattered:
         blocks = min(workers, len(splits)) if job.results else math.ceil(len(splits) / _SUMS)
-    compares = edges is None and not scattered and not task.lists
-    job = job._replace(blocks=options.partitions or blocks, scattered=scattered, compares=compares, rows=rows)
-    is_local = task.lists or (edges is not None and not any(map(len, edges)))
+    job = job._replace(blocks=options.partitions or blocks, scattered=scattered, rows=rows)
+    is_local = not scattered and not any(map(len, edges or ()))
     if edges is not None:
         splits = [split._replace(edges=ids) for split, ids in zip(splits, edges, strict=True)]
     # the longest first, so that none is waited for at the end
@@ -172,26 +170,19 @@ def _stream(columns: Columns, types: dict[str, pa.DataType], split: Split) -> Fi
 
 def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) -> Iterator[pa.Table]:
     """Read and score a split. Yield packed chunks."""
-    if job.compares and len(split.parts) > 1:  # files may have any order
-        for number, part in enumerate(split.parts):
-            yield from read_split(job, types, split._replace(begins=number << 20, parts=[part]))
-        return
     stream, names = _stream(job.task.columns, types, split), list(types)
-    chunks: list[pa.Table] | None = None
     with scoring.without_rows():
         with closing(stream._tables(names)) as numbered:
             if job.scattered:
                 yield from shuffle.pack_rows(job, (table for _, table in numbered), split.number)
                 return
-            if job.task.lists:
-                rows: Iterator[shuffle.Rows] = ((table, None) for _, table in numbered)
-            else:
+            rows: Iterator[shuffle.Rows] = ((table, None) for _, table in numbered)
+            if not job.task.lists:
                 rows = ((table, grouped) for table, _, grouped in stream._whole_tables(numbered))
-            # nothing is yielded until it is known that the rows of each query stand together
             with suppress(NotGroupedError):
-                chunks = list(shuffle.score_or_pack(job, rows, split))
-        if chunks is None:
-            with closing(stream._tables(names)) as numbered:
-                whole = pa.concat_tables([table for _, table in numbered])
-            chunks = list(shuffle.score_or_pack(job, [(whole, None)], split))
-        yield from chunks
+                # nothing is yielded until it is known that the rows of each query stand together
+                yield from list(shuffle.score_or_pack(job, rows, split))
+                return
+        with closing(stream._tables(names)) as numbered:
+            whole = pa.concat_tables([table for _, table in numbered])
+        yield from shuffle.score_or_pack(job, [(whole, None)], split)

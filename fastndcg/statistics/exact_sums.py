@@ -197,10 +197,6 @@ class Moments(NamedTuple):
 
         return cls(*map(add, *parts))
 
-    def of_groups(self, rows: Int64) -> Moments:
-        """Return the sums of some of the groups."""
-        return Moments(*(each[rows] if isinstance(each, np.ndarray) else each for each in self))
-
     def each(self) -> list[Moments]:
         """Return the sums of each group."""
         n = len(self.n_values)

@@ -179,9 +179,7 @@ def test_a_summary_refuses_kept_columns_that_are_not_there(tmp_path):
             assert summary("country").rows == summary(()).rows
 
 
-def test_an_index_is_no_column():
-    with pytest.raises(ColumnError, match=r'The index is "qid": call reset_index\(\) first\.'):
-        fnd.evaluate(frame(engines.documents(5)).set_index("qid"), "AP")
+def test_frames_of_pandas_are_refused():
     with pytest.raises(InputTypeError, match="df is a pandas DataFrame; expected a DataFrame of Dask"):
         fnd.evaluate(engines.documents(5).to_pandas(), "AP")
 

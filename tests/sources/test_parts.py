@@ -66,7 +66,7 @@ def added_up(task, tables):
     packed = [chunk for table in tables for chunk in shuffle.pack_partition(job, [table])]
     random.Random(0).shuffle(packed)
     rows = shuffle.score_blocks(job, packed)
-    return aggregates.unpickle_rows(row for table in rows for row in table.to_pylist())
+    return [each for table in rows for each in aggregates.unpickle_rows(table)]
 
 
 def test_tables_are_joined_to_some_of_some_size():
@@ -121,11 +121,13 @@ def test_order_is_refused_where_it_is_none():
 
 def brought_together(task, tables, results):
     """What three blocks make of the chunks of all partitions, which reach them in any order."""
-    job = shuffle.Job(task, 3, results, compares=True)
+    job = shuffle.Job(task, 3, results)
+    ids = [{*table["qid"].to_pylist()} for table in tables]
+    shared = [each & set().union(*ids[:place], *ids[place + 1 :]) for place, each in enumerate(ids)]
     found = [
         chunk.slice(row, 1)
-        for number, table in enumerate(tables)
-        for chunk in shuffle.score_or_pack(job, [(table, None)], shuffle.Split(number))
+        for number, (table, edges) in enumerate(zip(tables, shared, strict=True))
+        for chunk in shuffle.score_or_pack(job, [(table, None)], shuffle.Split(number, pa.array(edges)))
         for row in range(len(chunk))
     ]
     random.Random(0).shuffle(found)
@@ -133,7 +135,7 @@ def brought_together(task, tables, results):
 
 
 @pytest.mark.parametrize("name", engines.PARTITIONS)
-def test_queries_that_stand_together_in_any_partitions(name):
+def test_queries_that_several_partitions_share(name):
     tables = engines.PARTITIONS[name]
     task = task_for(tables[0], engines.CLICKED, **engines.OF_PARTITIONS | {"keep": ("country",)})
     expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
@@ -141,22 +143,11 @@ def test_queries_that_stand_together_in_any_partitions(name):
     rows = pa.concat_tables([schema.empty_table(), *brought_together(task, tables, schema)])
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
     sums = [
-        each
-        for table in brought_together(task, tables, None)
-        for each in aggregates.unpickle_rows(table.to_pylist())
+        each for table in brought_together(task, tables, None) for each in aggregates.unpickle_rows(table)
     ]
     summary = aggregates.summary_of(task, sums).to_arrow()
-    assert engines.rows_of(summary) == engines.rows_of(
-        expected.summary().to_arrow().select(summary.column_names)
-    )
-
-
-@pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
-def test_queries_that_do_not_stand_together_are_refused(name):
-    tables, message = engines.BAD_PARTITIONS[name]
-    task = task_for(tables[0], "nDCG", query="qid", relevance="label", score="score", nan="last")
-    with pytest.raises(InputError, match=message):
-        brought_together(task, tables, None)
+    expected = expected.summary().to_arrow().select(summary.column_names)
+    assert engines.rows_of(summary) == engines.rows_of(expected)
 
 
 # ---- sums ----
@@ -334,11 +325,8 @@ def test_groups_of_every_type(kind):
 
 def test_groups_of_nan_are_one():
     asked = aggregates.check_means(["AP", "price"], "AP", by="price", weight=None)
-    part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
-    found = aggregates.means_of(
-        asked, [pa.float64()], [aggregates.sums_by(asked, part), aggregates.sums_by(asked, part)]
-    )
-    assert found["queries"].to_pylist() == [2, 2]
+    part = aggregates.sums_by(asked, pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]}))
+    assert aggregates.means_of(asked, [pa.float64()], [part, part])["queries"].to_pylist() == [2, 2]
 
 
 def test_names_are_those_of_the_driver():
