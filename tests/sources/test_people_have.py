@@ -326,12 +326,12 @@ def test_one_file_of_two_is_told_what_to_give(tmp_path):
 
 def test_a_table_without_grades_is_told_of_the_option(tmp_path):
     table, name, content = HOLDOUTS["rows without grades"]
-    with pytest.raises(fn.ColumnError, match=r"if every row is a relevant document, pass grades=1$"):
+    with pytest.raises(fn.ColumnError, match="if every row is a relevant document, pass grades=1;"):
         fn.evaluate(table, RUN, "nDCG")
     (tmp_path / name).write_bytes(content or b"")
     (tmp_path / "r.json").write_text(json.dumps(RUN))
     ran = run("score", "--qrels", tmp_path / name, "--run", tmp_path / "r.json")
-    assert ran.exit_code == 3 and ran.stderr.endswith("pass --grades 1\n")
+    assert ran.exit_code == 3 and "pass --grades 1;" in ran.stderr
     with pytest.raises(fn.ColumnError, match='relevance="user" and grades=1 are given'):
         fn.evaluate(table, RUN, "nDCG", relevance="user", grades=1)
     with pytest.raises(
