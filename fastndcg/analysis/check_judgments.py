@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -14,22 +14,21 @@ import pyarrow.compute as pc
 
 from fastndcg.analysis.alignment import UNJUDGED
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrays import Array, Flags, Int64, arrow_column, runs_of
-from fastndcg.common.arrow_types import array_of, combine, decode, plain, whole_ids
+from fastndcg.common.arrays import Flags, Int64, arrow_column, runs_of
+from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
 from fastndcg.common.table import Table, name_of
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, check_whole, known_arguments
 from fastndcg.measures import Judged
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
+from fastndcg.scores.slices import groups_of
 from fastndcg.sources.formats import format_of_name
 from fastndcg.sources.inputs import read_columns
 from fastndcg.sources.open_file import read_each_once
-from fastndcg.sources.trec import side_of_any
+from fastndcg.sources.trec import runs_by_name, side_of_any
 from fastndcg.statistics.intervals import FAILS, HOLDS, check_size
-from fastndcg.tables.frames import is_table
 from fastndcg.tables.joins import alike, join
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
-from fastndcg.tables.shapes import has_columns
 from fastndcg.tables.sides import plain_ids, rows_of
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 CAUTION = "caution"
 _EXAMPLES = 3
-_TEXT = "query_text"  # the column of texts of queries, unless another is named
+_TEXT = "query_text"  # the column of texts of queries
 _CORPUS_IDS = ("id", "docid", "docno", "corpusid")
 _COLUMNS = pa.schema(
     {
@@ -58,7 +57,6 @@ def check_judgments(
     run: Any,
     corpus: Any = None,
     *,
-    text: str | None = None,
     by: str | Sequence[str] = (),
     cutoffs: int | Sequence[int] = (5, 10, 20),
     least_judged: float = 0.0,
@@ -74,9 +72,8 @@ def check_judgments(
     corpus, optional
         The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
         a text file with one id per line; or ids as an array, a list, a set or the keys of a dict.
-    text, by : columns of the judgments, optional
-        The text of each query (default: the column `query_text`, if there is one); columns with one value for
-        each query, whose values are slices with their own scales and shares.
+    by : columns of the judgments, optional
+        Columns with one value for each query, whose values are slices with their own scales and shares.
     cutoffs, least_judged : one or several whole numbers; float
         Ranks at which to report the share of judged documents; a share below this fails.
     query, doc_id, relevance, score, rank, keep, weight
@@ -92,12 +89,12 @@ def check_judgments(
         found; verdict: "holds", "caution" (look at it: it may be meant) or "fails".
 
         Failing checks: queries without a grade above 0; judged documents that the corpus lacks; a document
-        with two grades for a query, or twice with one; two queries with one text; judged queries that a run
-        lacks, which count with an empty ranking; scores that are NaN or null; a document twice in a run;
-        fractions as grades beside small whole numbers as scores, as if they were swapped. Cautions: two
-        queries with the same two or more judgments; queries of a run without judgments; scores that look like
-        ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4; a share of judged documents
-        that lies more than 0.05 below that of another system.
+        with two grades for a query, or twice with one; two queries with one `query_text`; judged queries that
+        a run lacks, which count with an empty ranking; scores that are NaN or null; a document twice in a
+        run; fractions as grades beside small whole numbers as scores, as if they were swapped. Cautions:
+        queries of a run without judgments; scores that look like ranks; slices with grades on different
+        scales, such as 0 to 2 and 0 to 4; a share of judged documents that lies more than 0.05 below that of
+        another system.
 
     Raises
     ------
@@ -121,15 +118,15 @@ def check_judgments(
     ranks = [check_whole("cutoffs", each, 1) for each in listed]
     if check_size("least_judged", least_judged, "a share", 0.8) > 1:
         raise InputError(f"least_judged={least_judged!r} is not a share; expected a number from 0 to 1")
+    if isinstance(run, Mapping) and not run:
+        raise InputError("run is an empty dict; expected a run, or a mapping of names to runs")
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
     of_qrels = named.keeping(slices)
-    runs = _named_runs(run)
+    runs: dict[Any, Any] = {None: run} if (named_runs := runs_by_name(run)) is None else {**named_runs}
     qrels, *each = read_each_once(qrels, *runs.values())
     try:
-        judged = side_of_any("qrels", qrels, "relevance", of_qrels.keeping([text or _TEXT]))
+        judged = side_of_any("qrels", qrels, "relevance", of_qrels.keeping([_TEXT]))
     except ColumnError:
-        if text is not None:
-            raise
         judged = side_of_any("qrels", qrels, "relevance", of_qrels)
     if judged.query_name in slices:
         raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
@@ -137,45 +134,20 @@ def check_judgments(
         raise InputError("qrels has no judgments, so there is nothing to check; give at least one")
     sides = {name: side_of_any("run", one, "score", named) for name, one in zip(runs, each, strict=True)}
     pairs = _Pairs(judged)
-    rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text or _TEXT), *_scales(judged, slices)]
-    of_runs: list[_Row] = []
-    for name, scored in sides.items():
-        found = _of_run(pairs.once, scored, slices, ranks, least_judged)
-        of_runs += [row | {"system": None if name is None else str(name)} for row in found]
-    highest: dict[tuple[str, str | None], float] = {}
+    of_runs = [
+        row | {"system": name}
+        for name, scored in sides.items()
+        for row in _of_run(pairs.once, scored, slices, ranks, least_judged)
+    ]
+    highest: dict[tuple[Any, ...], float] = {}
     for row in of_runs:
         key = row["check"], row.get("slice")
         highest[key] = max(highest.get(key, 0.0), row.get("share", 0.0))
     for row in of_runs:  # as `compare` cautions
-        if highest[row["check"], row.get("slice")] - row.get("share", 1.0) > UNJUDGED:
-            row["verdict"] = max(row["verdict"], CAUTION, key=(HOLDS, CAUTION, FAILS).index)
-    rows += of_runs
+        is_below = highest[row["check"], row.get("slice")] - row.get("share", 1.0) > UNJUDGED
+        row["verdict"] = CAUTION if is_below and row["verdict"] == HOLDS else row["verdict"]
+    rows = [*_of_judgments(pairs, corpus), *_scales(judged, slices), *of_runs]
     return Table(pa.Table.from_pylist(rows, _COLUMNS), 3)
-
-
-def _named_runs(run: Any) -> Mapping[Any, Any]:
-    """Runs by their names; None is the name of a run alone."""
-
-    def is_run(value: Any) -> bool:
-        """Whether a value of a dict is a run, and not the documents of a query."""
-        if isinstance(value, Mapping):
-            of_queries = any(isinstance(each, Mapping | list | tuple) for each in value.values())
-            return has_columns(value) or of_queries
-        return isinstance(value, str | os.PathLike) or _has_columns(value)
-
-    if isinstance(run, Mapping):
-        if not run:
-            raise InputError("run is an empty dict; expected a run, or a mapping of names to runs")
-        if not has_columns(run) and all(map(is_run, run.values())):
-            return run
-    return {None: run}
-
-
-def _has_columns(data: Any) -> bool:
-    """Whether this is a table, and no column of one; or ranx's `Run`."""
-    if is_table(data):
-        return any(hasattr(data, name) for name in ("columns", "column_names", "schema"))
-    return hasattr(data, "to_dict") and not hasattr(data, "dtype")
 
 
 def _ids_of_corpus(corpus: Any) -> pa.Array:
@@ -188,20 +160,22 @@ def _ids_of_corpus(corpus: Any) -> pa.Array:
             said = f"corpus: {corpus} cannot be read: {reason}; give a table, or one id per line"
             raise SourceError(said) from None
         return pa.array([line.strip() for line in lines if line.strip()], pa.large_string())
+
+    def find(names: list[str]) -> dict[str, str]:
+        own = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
+        return {"doc_id": own[0] if len(own) == 1 else find_column(names, "doc_id")}
+
+    has_columns = is_path or any(
+        hasattr(type(corpus), name) for name in ("columns", "column_names", "schema")
+    )
     if isinstance(corpus, Mapping):  # of columns, or with an entry for each document
-        has_ids = any(normalised(str(name)) in _CORPUS_IDS for name in list(corpus)[:9])
-        has_ids = has_ids and not any(isinstance(each, str | Mapping) for each in corpus.values())
-    else:
-        has_ids = is_path or _has_columns(corpus)
-    if has_ids:
-
-        def find(names: list[str]) -> dict[str, str]:
-            own = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
-            return {"doc_id": own[0] if len(own) == 1 else find_column(names, "doc_id")}
-
+        has_columns = any(normalised(str(name)) in _CORPUS_IDS for name in list(corpus)[:9])
+        has_columns &= not any(isinstance(each, str | Mapping) for each in corpus.values())
+    if has_columns:
         return plain_ids(read_columns(corpus, find, ())["doc_id"])
-    ids = sorted(corpus) if isinstance(corpus, set | frozenset) else corpus
-    ids = list(ids) if isinstance(ids, Mapping) else ids
+    ids = (
+        sorted(corpus) if isinstance(corpus, Set) else list(corpus) if isinstance(corpus, Mapping) else corpus
+    )
     found = whole_ids(plain(arrow_column("corpus", ids)))
     if pa.types.is_floating(found.type) or pa.types.is_nested(found.type):
         raise InputTypeError(f"corpus holds {found.type}; expected ids that are texts or whole numbers")
@@ -233,10 +207,9 @@ class _Pairs:
     """The rows of a side by query and document, where a pair may occur twice."""
 
     def __init__(self, side: Side) -> None:
-        self.side = side
-        documents = plain_ids(side.docs).dictionary_encode()
-        self.ids, self.document = documents.dictionary, array_of(documents.indices).astype(np.int64)
-        pairs = side.codes.astype(np.int64) * max(len(self.ids), 1) + self.document
+        self.side, documents = side, plain_ids(side.docs).dictionary_encode()
+        self.ids = documents.dictionary
+        pairs = side.codes.astype(np.int64) * max(len(self.ids), 1) + array_of(documents.indices)
         _, first, self.number = np.unique(pairs, return_index=True, return_inverse=True)
         self.first, self.n = first, len(first)
         self.is_repeated = np.bincount(self.number, minlength=self.n) > 1
@@ -254,19 +227,25 @@ class _Pairs:
 
 def _of_judgments(pairs: _Pairs, corpus: Any) -> Iterator[_Row]:
     side, n = pairs.side, pairs.n
-    best = np.full(len(side.queries), -np.inf)
+    best, lowest, highest = np.full(len(side.queries), -np.inf), np.full(n, np.inf), np.full(n, -np.inf)
     np.maximum.at(best, side.codes, side.values)
     lost = np.flatnonzero(~(best > 0))
     yield _found("queries without a relevant document", len(best), (side.queries, lost))
     if corpus is not None:
         lacking = _lacking(pairs.ids, _ids_of_corpus(corpus))
         yield _found("judged documents that the corpus lacks", len(pairs.ids), (pairs.ids, lacking))
-    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(lowest, pairs.number, side.values)
     np.maximum.at(highest, pairs.number, side.values)
     differ = lowest < highest
     yield pairs.found_pairs("documents with two grades for a query", differ)
     yield pairs.found_pairs("documents judged twice with one grade", pairs.is_repeated & ~differ)
+    if side.kept is not None and _TEXT in side.kept.column_names:
+        texts = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[_TEXT].cast(pa.large_string())))
+        codes = array_of(combine(texts).dictionary_encode().indices, -1)  # numbered by first appearance
+        known = np.flatnonzero(codes >= 0)
+        shared = known[np.bincount(codes[known])[codes[known]] > 1]
+        shared = shared[np.argsort(codes[shared], kind="stable")]
+        yield _found("queries with the same text", len(known), (side.queries, shared))
 
 
 def _lacking(ids: Any, others: Any) -> Int64:
@@ -274,62 +253,23 @@ def _lacking(ids: Any, others: Any) -> Int64:
     return np.flatnonzero(~array_of(pc.is_in(*alike(ids, others))).astype(np.bool_))
 
 
-def _of_queries(pairs: _Pairs, text: str) -> Iterator[_Row]:
-    """Queries that appear under two ids. Queries with the same single answer do not count."""
-    side = pairs.side
-    if side.kept is not None and text in side.kept.column_names:
-        written = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[text].cast(pa.large_string())))
-        known = array_of(pc.is_valid(written))
-        codes = array_of(combine(pc.fill_null(written, "")).dictionary_encode().indices)
-        yield _shared("queries with the same text", side, codes, known, FAILS)
-    # the bytes of all (document, grade) of a query, in order of documents
-    rows = pairs.first[np.lexsort((pairs.document[pairs.first], side.codes[pairs.first]))]
-    levels = np.unique(side.values, return_inverse=True)[1]
-    held = np.stack([pairs.document[rows], levels[rows]], 1, dtype=np.int64).tobytes()
-    judged = np.bincount(side.codes[rows], minlength=len(side.queries))
-    ends = 16 * np.append(0, np.cumsum(judged))
-    numbers: dict[bytes, int] = {}
-    parts = (held[start:end] for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-    codes = np.array([numbers.setdefault(part, len(numbers)) for part in parts])
-    yield _shared("queries with the same judgments", side, codes, judged >= 2, CAUTION)
-
-
-def _shared(check: str, side: Side, codes: Array, known: Array, verdict: str) -> _Row:
-    """Queries that share a code with another, those of a group together."""
-    places = np.flatnonzero(known)
-    counts = np.bincount(codes[places], minlength=1)
-    shared = places[counts[codes[places]] > 1]
-    first = np.full(len(counts), len(codes))
-    np.minimum.at(first, codes[shared], shared)
-    shared = shared[np.lexsort((shared, first[codes[shared]]))]
-    return _found(check, len(places), (side.queries, shared), verdict=verdict)
-
-
 def _scales(side: Side, by: list[str]) -> Iterator[_Row]:
     """The range of grades, and slices whose range is narrower than chance explains."""
-
-    def scale(grades: Array, verdict: str, of_slice: str | None = None) -> _Row:
-        ends = f"{grades.min():g} to {grades.max():g}"
-        n = len(np.unique(grades))
-        return _row("scale of grades", n, len(grades), verdict, examples=ends, slice=of_slice)
-
-    yield scale(side.values, HOLDS)
-    for name, queries in _slices(side.kept, by):
-        is_own = np.isin(side.codes, queries)
+    for name, queries in [(None, None), *_slices(side.kept, by)]:
+        is_own = np.full(len(side.codes), True) if queries is None else np.isin(side.codes, queries)
         own, others = side.values[is_own], side.values[~is_own]
         if len(own):
             above = np.mean(others > own.max()) if len(others) else 0.0
             by_chance = (1 - above) ** len(own)  # that the slice lacks the highest grades of others
-            yield scale(own, CAUTION if by_chance < 0.001 else HOLDS, name)
+            verdict, ends = CAUTION if by_chance < 0.001 else HOLDS, f"{own.min():g} to {own.max():g}"
+            yield _row("scale of grades", len(np.unique(own)), len(own), verdict, examples=ends, slice=name)
 
 
 def _slices(kept: Any, by: list[str]) -> Iterator[tuple[str, Int64]]:
     """The name of each slice, and the queries in it."""
     for name in by:
-        found = combine(decode(plain(kept[name]))).dictionary_encode(null_encoding="encode")
-        codes = array_of(found.indices)
-        parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        for value, part in zip(found.dictionary.to_pylist(), parts, strict=True):
+        (values,), parts = groups_of([plain(kept[name])])
+        for value, part in zip(values.to_pylist(), parts, strict=True):
             yield f"{name}={name_of(value)}", part
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from fastndcg.cli import options
@@ -44,7 +45,9 @@ def check(
     from fastndcg.analysis.check_judgments import CAUTION, check_judgments
 
     sources = find_sources(paths, qrels, run)
-    runs: Any = dict(zip(name_runs(sources.runs), sources.runs, strict=True))
+    # a name alone is a file, and not the text of ids
+    paths_of_runs = [Path(each) if Path(each).name == each else each for each in sources.runs]
+    runs: Any = dict(zip(name_runs(sources.runs), paths_of_runs, strict=True))
     found = check_judgments(
         sources.qrels,
         runs,
