@@ -29,8 +29,8 @@ SECTIONS = {
     ),
     "Name measures": "Measure measures.MeasureLike parse parse_many",
     "Explain a value": (
-        "explain analysis.explain.Explanation analysis.explain.Explanations anchors analysis.anchors.Anchors "
-        "analysis.anchors.Anchor tie_range judgment_range analysis.ranges.Ranges analysis.ranges.Bounds"
+        "explain analysis.explain.Explanation anchors analysis.anchors.Anchors analysis.anchors.Anchor "
+        "tie_range judgment_range analysis.ranges.Ranges analysis.ranges.Bounds"
     ),
     "Write a report": "report",
     "Draw pictures": (
@@ -107,8 +107,7 @@ def directives() -> str:
         lines = [".. currentmodule:: fastndcg", ""]
         for name in names.split():
             path = f"fastndcg.{name}" if "." in name else name
-            bare = "()" * (name == "analysis.explain.Explanations")  # Sphinx fails on a mapping's signature
-            lines.append(f".. auto{describe(name).kind}:: {path}{bare}")
+            lines.append(f".. auto{describe(name).kind}:: {path}")
             lines += [f"   {_OPTIONS[name]}", ""] if name in _OPTIONS else []
         parts.append("\n".join([f"## {section}\n", "```{eval-rst}", *lines, "```\n"]))
     return "\n".join(parts)

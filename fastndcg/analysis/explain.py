@@ -32,7 +32,6 @@ from fastndcg.errors import (
     about,
     count_of,
     known_arguments,
-    visible,
 )
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
@@ -65,11 +64,13 @@ _DROPS = (
 @overload
 def explain(rankings: Rankings, measure: MeasureLike, query: object) -> Explanation: ...
 @overload
-def explain(rankings: Mapping[str, Rankings], measure: MeasureLike, query: object) -> Explanations: ...
+def explain(
+    rankings: Mapping[str, Rankings], measure: MeasureLike, query: object
+) -> dict[str, Explanation]: ...
 @overload
 def explain(
     qrels: Judgments, run: Judgments, measure: MeasureLike, query: object, **roles: Any
-) -> Explanation | Explanations: ...
+) -> Explanation | dict[str, Explanation]: ...
 @known_arguments  # type: ignore[misc]  # the measure is the second argument or the third
 @partial(with_roles_of_both, without=("query",))
 def explain(
@@ -80,7 +81,7 @@ def explain(
     *,
     qrels: Any = None,
     **roles: Any,
-) -> Explanation | Explanations:
+) -> Explanation | dict[str, Explanation]:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside
     the ideal.
 
@@ -94,7 +95,7 @@ def explain(
     Parameters
     ----------
     rankings : Rankings, or a mapping of names to Rankings
-        Several systems are explained one after the other.
+        Each of several systems is explained.
     qrels, run : judgments and a run, or several runs by name
         In place of rankings, of any shape that `evaluate` takes.
     measure : Measure, notation, or ir_measures object
@@ -106,7 +107,7 @@ def explain(
 
     Returns
     -------
-    Explanation, or Explanations for several systems
+    Explanation, or a dict of them by the names of several systems
 
     Raises
     ------
@@ -160,7 +161,7 @@ def explain(
         for name, each in rankings.items():
             with about(f'"{name}"'):
                 found[str(name)] = explain(each, wanted, query)
-        return Explanations(found)
+        return found
     check_rankings(rankings)
     ids = decode(combine(rankings.query_ids))
     try:
@@ -510,28 +511,6 @@ class Explanation(AsFrame):
         rows = table.select(shown).to_pylist()
         texts = [shown, *([_text(name, value) for name, value in row.items()] for row in rows)]
         return texts if rows else []
-
-
-class Explanations(dict[str, Explanation], AsFrame):
-    """Explanations of one query for several systems, by the names of the systems."""
-
-    def to_arrow(self) -> pa.Table:
-        """The tables of all systems, one after the other; the first column is the `system`."""
-        named = (
-            each.to_arrow().add_column(0, "system", pa.array([name] * len(each.to_arrow()), pa.string()))
-            for name, each in self.items()
-        )
-        return pa.concat_tables(named, promote_options="permissive")
-
-    def text(self, whole: bool = False, see: str = "to_arrow()") -> str:
-        """The `Explanation.text` of each system below its name."""
-        return "\n\n".join(f"{visible(name)}\n{each.text(whole, see)}" for name, each in self.items())
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return "".join(f"<h4>{html_text(name)}</h4>{each._repr_html_()}" for name, each in self.items())
 
 
 def _text(name: str, value: object) -> str:

@@ -264,17 +264,6 @@ def test_a_table_ends_at_the_cutoff_and_says_what_is_below():
     assert shown([], "nDCG@10")[1:] == ["No documents were returned."]
 
 
-def test_two_systems_one_after_the_other():
-    systems = {"bm25": example(), "rerank": example().with_scores([2, 1, 1, 2, 3, 4, 5])}
-    found = fn.explain(systems, "nDCG@3", query="q-42")
-    assert list(found) == ["bm25", "rerank"]
-    table = found.to_arrow()
-    assert table.column_names[:2] == ["system", "rank"] and len(table) == 10
-    assert repr(found) == "\n\n".join(f"{name}\n{each!r}" for name, each in found.items())
-    assert found._repr_html_().count("<table>") == 2
-    assert found.to_pandas()["system"].nunique() == 2
-
-
 # ---- what is asked for ----
 
 

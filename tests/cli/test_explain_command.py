@@ -54,7 +54,9 @@ def test_two_systems():
     systems = {name: rankings(name) for name in ("bm25", "rerank")}
     one, other = (fn.evaluate(each, "nDCG@10").values[0] for each in systems.values())
     ids = [f"q-{row}" for row in np.argsort(-np.abs(one - other), kind="stable")[:2]]
-    assert run(line).stdout == "\n\n".join(repr(fn.explain(systems, "nDCG@10", each)) for each in ids) + "\n"
+    found = [(*each, query) for query in ids for each in systems.items()]
+    texts = [f"{name}\n{fn.explain(each, 'nDCG@10', query)!r}" for name, each, query in found]
+    assert run(line).stdout == "\n\n".join(texts) + "\n"
     assert [row["system"] for row in rows(line)] == (["bm25"] * 6 + ["rerank"] * 6) * 2
     Path("same.parquet").write_bytes(Path("p.parquet").read_bytes())
     same = run("explain p.parquet same.parquet --score bm25 --movers 2")

@@ -55,7 +55,6 @@ def tables():
         "comparison": fn.compare(found),
         "comparison with a baseline": fn.compare(found, "base"),
         "explanation": fn.explain(systems["base"], "nDCG@10", 7),
-        "explanation of two": fn.explain(systems, "nDCG@10", 7),
     }
 
 
@@ -302,7 +301,6 @@ def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile):
         "Measure": fn.nDCG(gain="exp2") @ 10,
         "Comparison": fn.compare({hostile: scores, "b": scores}, baseline="b"),
         "Explanation": fn.explain(rankings, "RR", hostile),
-        "Explanations": fn.explain({hostile: rankings, "b": rankings}, "RR", hostile),
         "Ranges": fn.tie_range(rankings, "RR"),
         "Anchors": fn.anchors(rankings, "RR"),
         "Table": scores.by("country", 0.95),
