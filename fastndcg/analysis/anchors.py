@@ -6,7 +6,7 @@ compute anchors too.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,6 @@ from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
 from fastndcg.scoring import gain_values, methods
 from fastndcg.scoring.discount_tables import discount_table
-from fastndcg.sources import streams
-from fastndcg.sources.streams import RankingsStream
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
@@ -41,28 +39,37 @@ def check_rankings(rankings: object) -> None:
 
 
 class OfOrders:
-    """Values and means of measures for several orders."""
+    """Values of measures, (n_measures, n_queries), for several orders of the documents by their names."""
 
-    def __init__(self, scores: Scores, orders: int) -> None:
-        self._scores = scores  # for each order in turn, all measures
-        self.measures: tuple[Measure, ...] = scores.measures[: len(scores.measures) // orders]
+    def __init__(self, measures: tuple[Measure, ...], orders: dict[str, Float64], rankings: Rankings) -> None:
+        self.measures, of = measures, (rankings, rankings.weight)
+        empty = np.zeros((len(measures), rankings.n_queries), np.bool_)
+        self._orders = {name: Scores(measures, values, empty, *of) for name, values in orders.items()}
 
     @property
     def queries(self) -> pa.Table:
-        return self._scores.queries
+        return next(iter(self._orders.values())).queries
 
-    def _values(self, measure: object) -> Float64:
-        """The values of a measure, (n_orders, n_queries). Raises `MeasureError` for one not asked for."""
+    def _values(self, measure: object) -> list[Float64]:
+        """The values of a measure for each order. Raises `MeasureError` for one not asked for."""
         row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
-        return self._scores.values[row :: len(self.measures)]
+        return [scores.values[row] for scores in self._orders.values()]
 
-    def _means(self) -> dict[str, list[float]]:
+    def _means(self) -> dict[str, dict[str, float]]:
         """The mean for each order, by measure."""
-        n = len(self.measures)
         return {
-            str(measure): [self._scores._mean(each) for each in range(row, len(self._scores.measures), n)]
+            str(measure): {name: scores._mean(row) for name, scores in self._orders.items()}
             for row, measure in enumerate(self.measures)
         }
+
+
+def values_by_rule(
+    measures: Sequence[Measure], rankings: Rankings, rules: Sequence[Ties], threads: int | None
+) -> list[Float64]:
+    """The values of the measures with each rule for ties. Each query is ranked once."""
+    variants = [[each(ties=rule) if "ties" in each.params else each for each in measures] for rule in rules]
+    scores = methods.score(as_measures([each for of_rule in variants for each in of_rule]), rankings, threads)
+    return [np.array([scores[each] for each in of_rule]) for of_rule in variants]
 
 
 class Anchor(NamedTuple):
@@ -78,11 +85,10 @@ class Anchor(NamedTuple):
 class Anchors(OfOrders, AsFrame):
     """The result of `anchors`: an `Anchor` for each of its `measures`, and their means; a table `queries`."""
 
-    def __init__(self, scores: Scores) -> None:
-        super().__init__(scores, len(ORDERS))
+    _empty: list[int]  # by measure, queries for which it is undefined
 
     def __len__(self) -> int:
-        return self._scores.n_queries
+        return len(self.queries)
 
     def __getitem__(self, measure: object) -> Anchor:
         """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
@@ -90,19 +96,17 @@ class Anchors(OfOrders, AsFrame):
 
     def means(self) -> dict[str, dict[str, float]]:
         """By measure: the means of worst, random, actual and best, and their position."""
-        found = {name: _anchor(*map(np.float64, means)) for name, means in self._means().items()}
+        found = {name: _anchor(*map(np.float64, means.values())) for name, means in self._means().items()}
         return {
-            name: {of: float(mean) for of, mean in each._asdict().items()} for name, each in found.items()
+            name: dict(zip(Anchor._fields, map(float, each), strict=True)) for name, each in found.items()
         }
 
     def summary(self) -> Summary:
         """A row for each measure: its mean, those of the other orders, and their position."""
-        n = len(self.measures)
-        empty = self._scores._empty[2 * n : 3 * n].sum(axis=1).tolist()
         rows = []
-        for (name, numbers), undefined in zip(self.means().items(), empty, strict=False):
-            mean = {"mean": numbers.pop("actual")}
-            rows.append({"measure": name} | mean | numbers | {"queries": len(self), "empty": undefined})
+        for (name, numbers), empty in zip(self.means().items(), self._empty, strict=True):
+            row = {"measure": name, "mean": numbers.pop("actual")} | numbers
+            rows.append(row | {"queries": len(self), "empty": empty})
         return Summary(rows)
 
     def to_arrow(self) -> pa.Table:
@@ -125,14 +129,12 @@ class Anchors(OfOrders, AsFrame):
 
 
 @known_arguments
-def anchors(
-    rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
-) -> Anchors:
+def anchors(rankings: Rankings, measures: Measures, *, threads: int | None = None) -> Anchors:
     """Compute the values of the worst, a random and the best order of the returned documents.
 
     Parameters
     ----------
-    rankings, measures : Rankings or RankingsStream; as in `evaluate`
+    rankings, measures : Rankings; as in `evaluate`
         The measures' own `ties` affect only `actual`.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
@@ -175,37 +177,19 @@ def anchors(
     >>> found["nDCG@2"].position.round(3).tolist()
     [-0.421, 1.0]
     """
+    check_rankings(rankings)
     asked = as_measures(measures)
     with hold_functions(asked):
-        if isinstance(rankings, RankingsStream):
-            threads = rankings._scoring_threads if threads is None else threads
-            part = partial(_scores_of_orders, asked, threads=threads)
-            return Anchors(streams.evaluate_stream(rankings, part))
-        check_rankings(rankings)
-        return Anchors(_scores_of_orders(asked, rankings, threads))
-
-
-ORDERS = ("worst", "random", "actual", "best")
-
-
-def _scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Scores:
-    """Scores of all measures for each order, one order after the other."""
-    actual = methods.score(measures, rankings, threads)
-    for measure in measures:
-        _check(measure, rankings)
-    # of a dtype whose kernels are compiled already
-    tied = rankings._with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
-    rules: tuple[Ties, ...] = ("worst", "average", "best")
-    by_rule = [
-        [measure(ties=rule) if "ties" in measure.params else measure for measure in measures]
-        for rule in rules
-    ]
-    of_rules = methods.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
-    worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
-    orders = worst, random, actual.values, best
-    values = np.concatenate([part.reshape(actual.values.shape) for part in orders])
-    empty = np.tile(actual._empty, (len(ORDERS), 1))
-    return Scores(measures * len(ORDERS), values, empty, rankings, rankings.weight)
+        actual = methods.score(asked, rankings, threads)
+        for measure in asked:
+            _check(measure, rankings)
+        # of a dtype whose kernels are compiled already
+        tied = rankings._with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
+        worst, random, best = values_by_rule(asked, tied, ("worst", "average", "best"), threads)
+    orders = {"worst": worst, "random": random, "actual": actual.values, "best": best}
+    found = Anchors(asked, orders, rankings)
+    found._empty = actual._empty.sum(axis=1).tolist()
+    return found
 
 
 def _anchor(worst: Any, random: Any, actual: Any, best: Any) -> Anchor:

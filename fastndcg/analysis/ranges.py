@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.analysis.anchors import OfOrders, check_rankings
+from fastndcg.analysis.anchors import OfOrders, check_rankings, values_by_rule
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, MeasureError, known_arguments
-from fastndcg.measures import Measure, as_measures
-from fastndcg.scores.scores import Scores
+from fastndcg.measures import as_measures
+from fastndcg.measures.measure import hold_functions
 from fastndcg.tables.checks import JudgedPool
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.typing import Chart, Ties
+    from fastndcg.typing import Chart
 
 
 class Bounds(NamedTuple):
@@ -38,14 +38,7 @@ class Ranges(OfOrders):
     table `queries`.
     """
 
-    def __init__(
-        self, names: tuple[str, str, str], bounds: dict[Measure, Bounds], rankings: Rankings
-    ) -> None:
-        values = np.array(list(bounds.values())).swapaxes(0, 1).reshape(-1, rankings.n_queries)
-        empty = np.zeros(values.shape, np.bool_)
-        super().__init__(Scores([*bounds] * 3, values, empty, rankings, rankings.weight), 3)
-        self._names = names
-        self._stable: dict[str, float] = {}  # the mean of the order of the data, by measure, for pictures
+    _stable: dict[str, float] | None = None  # the mean of the order of the data, by measure, for pictures
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
@@ -53,20 +46,19 @@ class Ranges(OfOrders):
 
     def summary(self) -> Table:
         """The three means of each measure, and `moves`: the first and last differ by more than 0.001."""
-        rows = [
-            {"measure": measure, **dict(zip(self._names, means, strict=True))}
-            | {"moves": abs(means[2] - means[0]) > 0.001}
-            for measure, means in self._means().items()
-        ]
-        kinds = {"measure": pa.string(), **dict.fromkeys(self._names, pa.float64()), "moves": pa.bool_()}
+        rows = []
+        for measure, means in self._means().items():
+            low, _, high = means.values()
+            rows.append({"measure": measure, **means, "moves": abs(high - low) > 0.001})
+        kinds = {"measure": pa.string(), **dict.fromkeys(self._orders, pa.float64()), "moves": pa.bool_()}
         return Table(pa.Table.from_pylist(rows, pa.schema(kinds)))
 
     def to_arrow(self) -> pa.Table:
         """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
         table = self.queries
-        for measure in self.measures:
-            for name, values in zip(self._names, self[measure], strict=True):
-                table = table.append_column(f"{measure} {name}", pa.array(values))
+        for row, measure in enumerate(self.measures):
+            for name, scores in self._orders.items():
+                table = table.append_column(f"{measure} {name}", pa.array(scores.values[row]))
         return table
 
     def plot(self) -> Chart:
@@ -132,21 +124,13 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     """
     check_rankings(rankings)
     asked = as_measures(measures)
-    rules: tuple[Ties, ...] = ("worst", "average", "best", "input")
-    variants = {
-        (measure, rule): measure(ties=rule) if "ties" in measure.params else measure
-        for measure in asked
-        for rule in rules
-    }
-    scores = evaluate(rankings, list(variants.values()), threads=threads)
-    bounds = {}
-    for measure in asked:
-        values = [scores[variants[measure, rule]] for rule in rules[:3]]
-        # where the order of descending gain is not the best one, as for AUC with a cutoff
-        bounds[measure] = Bounds(np.minimum.reduce(values), values[1], np.maximum.reduce(values))
-    ranges = Ranges(("worst", "expected", "best"), bounds, rankings)
-    means = scores.mean()
-    ranges._stable = {str(measure): means[str(variants[measure, "input"])] for measure in asked}
+    with hold_functions(asked):
+        *values, stable = values_by_rule(asked, rankings, ("worst", "average", "best", "input"), threads)
+    # where the order of descending gain is not the best one, as for AUC with a cutoff
+    orders = {"worst": np.minimum.reduce(values), "expected": values[1], "best": np.maximum.reduce(values)}
+    ranges = Ranges(asked, orders, rankings)
+    means = OfOrders(asked, {"stable": stable}, rankings)._means()
+    ranges._stable = {measure: mean["stable"] for measure, mean in means.items()}
     return ranges
 
 
@@ -215,11 +199,11 @@ def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = N
     if not len(rankings._distinct_grades):
         raise InputError("no document was judged, so nothing says what the greatest grade is")
     least, greatest = min(0.0, float(rankings._grades.lowest)), float(rankings._grades.highest)
-    of = (_judged_as(rankings, grade) for grade in (least, greatest))
-    low, high = (evaluate(each, asked, threads=threads).values for each in of)
-    value = evaluate(rankings, asked, threads=threads).values
-    bounds = {measure: Bounds(low[row], value[row], high[row]) for row, measure in enumerate(asked)}
-    return Ranges(("least", "value", "greatest"), bounds, rankings)
+    by_name = {
+        "least": _judged_as(rankings, least), "value": rankings, "greatest": _judged_as(rankings, greatest)
+    }  # fmt: skip
+    values = {name: evaluate(each, asked, threads=threads).values for name, each in by_name.items()}
+    return Ranges(asked, values, rankings)
 
 
 def _judged_as(rankings: Rankings, grade: float) -> Rankings:

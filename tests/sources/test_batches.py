@@ -423,10 +423,6 @@ def test_a_sink_and_a_comparison_take_them():
     b = fn.evaluate(scan_arrow(iter(cut(table, [40])), score="traffic"), "nDCG")
     whole = {"a": fn.evaluate(table, "nDCG"), "b": fn.evaluate(table, "nDCG", score="traffic")}
     assert fn.compare({"a": a, "b": b}).to_arrow().equals(fn.compare(whole).to_arrow())
-    found = fn.anchors(scan_arrow(reader(cut(table, [40]))), "nDCG")
-    assert str(found.to_arrow().to_pydict()) == str(
-        fn.anchors(Rankings.from_arrow(table), "nDCG").to_arrow().to_pydict()
-    )
 
 
 def test_progress_and_what_a_stream_says():
