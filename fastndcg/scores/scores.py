@@ -165,11 +165,10 @@ class Scores(AsFrame):
         *,
         resamples: int = 10_000,
         seed: int = 0,
-        ddof: int = 1,
         weights: str | None = OWN,
     ) -> Summary:
-        """Mean, standard deviation and quartiles of each measure, the number of queries, and how many of them
-        are empty.
+        """Mean, standard deviation (by n - 1) and quartiles of each measure, the number of queries, and how
+        many of them are empty.
 
         Parameters
         ----------
@@ -183,17 +182,13 @@ class Scores(AsFrame):
             says, and those of Student's t may reach beyond the range of the measure.
         resamples, seed : int
             The number of bootstrap resamples, and the seed of the draws, which depend on nothing else.
-        ddof : 1 or 0
-            The standard deviation divides by n - ddof: 1 for that of a sample, 0 for that of a population.
-            Intervals do not depend on it.
         weights : str or None
             As in `mean`.
 
         Raises
         ------
         InputError
-            A confidence that is not between 0 and 1; an unknown method; fewer than 100 resamples; a ddof that
-            is neither 0 nor 1.
+            A confidence that is not between 0 and 1; an unknown method; fewer than 100 resamples.
 
         Examples
         --------
@@ -203,11 +198,8 @@ class Scores(AsFrame):
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930 ...  1.000000        3      0
         """
         if weights != OWN:
-            return self._weighted_by(weights).summary(
-                confidence, method, resamples=resamples, seed=seed, ddof=ddof
-            )
+            return self._weighted_by(weights).summary(confidence, method, resamples=resamples, seed=seed)
         check_choice("method", method, ("t", *METHODS))
-        check_choice("ddof", ddof, (1, 0))
         resamples, seed = check_resamples(resamples, seed)
         if confidence is not None:
             check_confidence(confidence)
@@ -225,7 +217,7 @@ class Scores(AsFrame):
                 drawn = method, resamples, seed
                 ends = bootstrap_interval(values, weight, confidence, *drawn, middle=numbers["mean"])
                 numbers |= ends._asdict()
-            described = (moments.std(ddof), least, *statistics.quartiles(values), greatest)
+            described = (moments.std(), least, *statistics.quartiles(values), greatest)
             numbers |= zip(("std", "min", "q25", "median", "q75", "max"), described, strict=True)
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)
@@ -347,7 +339,7 @@ class Scores(AsFrame):
         """Return sums over the queries that count in the mean of each of n groups."""
         counts = self._counts(row)
         of_values = codes if counts is None else codes[counts]
-        return Moments.by_group(of_values, n, *self._values_that_count(row), spread=spread)
+        return Moments.of(*self._values_that_count(row), of_values, n, spread=spread)
 
     def _means_by(
         self,

@@ -129,30 +129,19 @@ class Moments(NamedTuple):
     high: Any = -math.inf
 
     @classmethod
-    def of(cls, values: Float64, weight: Float64 | None = None) -> Moments:
-        """Sums of values, (n,), and of their weights, (n,), if any."""
-        return cls._of(values, weight, None, 0, _FACTORS if weight is not None else _FACTORS[:2])
-
-    @classmethod
-    def by_group(
+    def of(
         cls,
-        groups: Int64,
-        n_groups: int,
         values: Float64,
         weight: Float64 | None = None,
+        groups: Int64 | None = None,
+        n_groups: int = 0,
         *,
         spread: bool = True,
     ) -> Moments:
-        """Sums by the numbers of the groups of values, (n,): those that means need, or with `spread` their
-        errors too.
+        """Sums of values, (n,), and of their weights, (n,), if any: of all, or by the numbers of the groups
+        of values, (n,); those that means need, or with `spread` those of their errors too.
         """
-        fields = _FACTORS[:2] if weight is None else _FACTORS[2:]
-        return cls._of(
-            values, weight, groups, n_groups, fields if spread else fields[: 1 + (weight is not None)]
-        )
 
-    @classmethod
-    def _of(cls, values: Any, weight: Any, groups: Any, n_groups: int, fields: Any) -> Moments:
         def count(rows: npt.NDArray[np.bool_]) -> Any:
             if groups is None:
                 return int(np.count_nonzero(rows))
@@ -163,10 +152,13 @@ class Moments(NamedTuple):
         if not finite.all():
             values, weight = values[finite], None if weight is None else weight[finite]
             groups = None if groups is None else groups[finite]
-        factors = {"value": values}
+        factors, sums = {"value": values}, _FACTORS[:2]
         if weight is not None:
             factors["weight"], found["weighing"] = weight, count(weight != 0)
-        if fields[-1][-1] == "product":
+            sums = _FACTORS if groups is None else _FACTORS[2:]
+        if not spread:
+            sums = sums[: 1 + (weight is not None)]
+        elif weight is not None:
             with np.errstate(over="ignore"):  # which is checked
                 factors["product"] = weight * values
             _check_finite(factors["product"])
@@ -175,7 +167,7 @@ class Moments(NamedTuple):
                 "low": float(values.min(initial=math.inf)),
                 "high": float(values.max(initial=-math.inf)),
             }
-        for name, *names in fields:
+        for name, *names in sums:
             found[name] = _sum([factors[each] for each in names], groups, n_groups)
         return cls(**found)
 
@@ -210,12 +202,12 @@ class Moments(NamedTuple):
             return float("nan")
         return float((self.weighted if weighted else self.total) / divisor)
 
-    def std(self, ddof: int = 1) -> float:
-        """Standard deviation with the divisor n - ddof; NaN for n <= ddof, or a NaN among the values."""
+    def std(self) -> float:
+        """Standard deviation with the divisor n - 1; NaN for fewer than two values, or a NaN among them."""
         n = self.n_values
-        if n <= ddof or self.undefined:
+        if n < 2 or self.undefined:
             return float("nan")
-        return root((self.squares * n << _BITS) - self.total**2, n * (n - ddof) << 2 * _BITS)
+        return root((self.squares * n << _BITS) - self.total**2, n * (n - 1) << 2 * _BITS)
 
     def error(self, *, weighted: bool = False) -> tuple[float, float]:
         """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN

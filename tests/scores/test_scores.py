@@ -16,8 +16,6 @@ from fastndcg import plot
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept, groups_of
 from fastndcg.scores.storage import results_file
-from fastndcg.scores.summary import interval_of
-from fastndcg.statistics.exact_sums import Moments
 
 MEASURES = (fn.nDCG @ 10, fn.RR)
 
@@ -146,21 +144,6 @@ def test_columns_that_were_not_kept_are_refused(scores):
             use()
     with pytest.raises(fn.ColumnError, match="no column to group by; available columns: .*country"):
         scores.by([])
-
-
-def test_groups_have_the_means_and_intervals_of_their_queries():
-    values, n = np.array([[0.5, 1.0, 0.25, 0.75]] * 2), 4
-    queries = pa.table({"query_id": range(n), "lang": ["de", "fr", "de", None]})
-    scores = Scores(MEASURES, values, np.zeros(values.shape, np.bool_), queries, None)
-    by = scores.by("lang", confidence=0.9).to_pydict()
-    assert by["lang"] == ["de", "fr", None] and by["queries"] == [2, 1, 1] and by["small"] == [True] * 3
-    assert by["RR"] == [0.375, 1.0, 0.75] and by["RR_empty"] == [0, 0, 0]
-    end = interval_of(0.375, Moments.of(np.array([0.5, 0.25]), None), 0.9, weighted=False)
-    assert (by["RR_low"][0], by["RR_high"][0]) == (end["low"], end["high"])
-    assert end["high"] - 0.375 == pytest.approx(6.313751514675043 * 0.125)  # Student's t of one degree
-    assert np.isnan(by["RR_low"][1])
-    row = scores.summary(0.9).to_pylist()[1]
-    assert (row["measure"], row["mean"], row["queries"]) == ("RR", 0.625, 4)
 
 
 def test_tables_have_a_column_for_each_measure(scores, tmp_path):

@@ -57,12 +57,12 @@ def test_sums_are_those_of_fractions(seed, n, n_groups):
     for weight in (None, others):
         if weight is not None and overflows:
             with pytest.raises(InputError, match="are not finite"):
-                Moments.by_group(groups, n_groups, values, weight)
+                Moments.of(values, weight, groups, n_groups)
             break
-        found = Moments.by_group(groups, n_groups, values, weight)
+        found = Moments.of(values, weight, groups, n_groups)
         cut = slice(0, n // 3), slice(n // 3, n)
         parts = [
-            Moments.by_group(groups[part], n_groups, values[part], None if weight is None else weight[part])
+            Moments.of(values[part], None if weight is None else weight[part], groups[part], n_groups)
             for part in cut
         ]
         merged = Moments.merged(np.tile(np.arange(n_groups), 2), n_groups, parts)
@@ -104,7 +104,7 @@ def test_moments_by_group_are_those_of_each(weighted):
     groups = np.array([0, 2, 0, 3, 3, 2, 2])
     values = np.array([0.1, 0.2, 0.7, math.nan, 0.5, 1 / 3, 0.6])
     weight = np.array([1.0, 0.0, 0.3, 1.0, math.inf, 2.0, 5.0]) if weighted else None
-    found = Moments.by_group(groups, 5, values, weight).each()
+    found = Moments.of(values, weight, groups, 5).each()
     for group, moments in enumerate(found):
         rows = groups == group
         own = exact_sums.Moments.of(values[rows], None if weight is None else weight[rows])

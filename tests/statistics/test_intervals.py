@@ -53,21 +53,6 @@ def test_students_distribution_at_its_ends():
 # ---- of all queries ----
 
 
-def test_an_interval_is_that_of_scipy():
-    stats = pytest.importorskip("scipy.stats")
-    values = np.random.default_rng(0).beta(0.5, 0.3, 57)
-    row = scores_of(values).summary(confidence=0.9).rows[0]
-    wanted = stats.t.interval(0.9, 56, loc=values.mean(), scale=stats.sem(values))
-    assert (row["low"], row["high"]) == pytest.approx(wanted, rel=1e-12)
-
-
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30), st.floats(0.1, 10))
-def test_equal_weights_are_none(values, weight):
-    found = [scores_of(values, weight=w).summary(0.95).rows[0] for w in (None, [weight] * len(values))]
-    for end in ("low", "high"):
-        assert found[0][end] == pytest.approx(found[1][end], rel=1e-6, abs=1e-6)
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40))
 def test_a_weighted_error_is_that_of_a_ratio(seed, n):
     random = np.random.default_rng(seed)
