@@ -49,11 +49,6 @@ class Sample(NamedTuple):
         return Sample(self.values[:, rows], self.counts[:, rows], weight, clusters, queries)
 
 
-class MatchedSamples(NamedTuple):
-    samples: dict[str, Sample]
-    missing: dict[str, pa.Array]  # ids of queries that a system lacks
-
-
 def scores_of(name: object, given: Any, measures: Any) -> Scores:
     """Return the scores of one system, which may be Rankings."""
     if isinstance(given, Rankings):
@@ -146,12 +141,14 @@ def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Fl
     return scores.values if whole else scores.values[rows], counts
 
 
-def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> MatchedSamples:
+def unmatched_samples(
+    scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any
+) -> dict[str, Sample]:
     samples = {}
     for name, scores in scored.items():
         clusters = None if cluster is None else _clusters(cluster, scores.queries)
         samples[name] = Sample(*_values_of(scores, measures), scores._weight, clusters, scores.queries)
-    return MatchedSamples(samples, {})
+    return samples
 
 
 def find_rows(columns: Mapping[str, pa.ChunkedArray]) -> tuple[pa.Array, dict[str, Int64]]:
@@ -185,8 +182,8 @@ def as_texts(ids: pa.Array) -> pa.Array:
 
 def match_queries(
     scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any, missing: str | float
-) -> MatchedSamples:
-    """Return the values of all systems for the same queries, in the same order."""
+) -> tuple[dict[str, Sample], dict[str, pa.Array]]:
+    """Return the values of all systems for the same queries in the same order, and the ids they lack."""
     is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
     if not is_number and missing not in ("refuse", "drop"):
         raise InputError(f'missing={missing!r} is not known; expected "refuse", "drop" or a finite number')
@@ -213,13 +210,11 @@ def match_queries(
     for name, scores in scored.items():
         values, counts = _values_of(scores, measures)
         if not _is_identity(own := rows[name], scores.n_queries):
-            present = own >= 0
-            filled = np.full((len(values), len(own)), missing if is_number else 0.0)
-            enters = np.ones(filled.shape, np.bool_)
-            filled[:, present], enters[:, present] = values[:, own[present]], counts[:, own[present]]
-            values, counts = filled, enters
+            filled = np.full(len(values), missing if is_number else 0.0)  # -1, for a query that is absent
+            values = np.column_stack([values, filled])[:, own]
+            counts = np.column_stack([counts, np.full(len(values), True)])[:, own]
         samples[name] = Sample(values, counts, weight, clusters, queries)
-    return MatchedSamples(samples, absent)
+    return samples, absent
 
 
 def _is_identity(rows: Int64, n: int) -> bool:
@@ -259,34 +254,31 @@ def _common_weight(scored: dict[str, Scores], rows: dict[str, Int64]) -> Float64
 
 
 def _common_queries(scored: dict[str, Scores], rows: dict[str, Int64]) -> pa.Table:
-    """Return a row for each matched query, from the first system that has the query; kept columns that the
-    first system lacks come from any system that has all queries.
+    """Return a row for each matched query. Each column has the values of the first system that has both the
+    column and the query, and the ids have the name that the first system has for them.
     """
-    # the first system that has each query
-    source = np.argmax(np.stack([own >= 0 for own in rows.values()]), axis=0)
-    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may name it differently
-    tables: list[pa.Table] = []
-    order: list[Int64] = []
-    for place, (name, scores) in enumerate(scored.items()):
-        chosen = np.flatnonzero(source == place)
-        if len(chosen) or not tables:
-            queries, own = scores.queries, rows[name][chosen]
-            queries = queries.rename_columns([ids, *queries.column_names[1:]])
-            tables.append(queries if _is_identity(own, len(queries)) else queries.take(pa.array(own)))
-            order.append(chosen)
-    tables = [table for table in tables if len(table)] or tables
-    common = tables[0]
-    if len({table.schema.types[0] for table in tables}) > 1:
-        columns = map(as_texts, alike(*(table[0] for table in tables)))
-        tables = [table.set_column(0, ids, own) for table, own in zip(tables, columns, strict=True)]
-    if len(tables) > 1:
-        joined = pa.concat_tables(tables, promote_options="permissive")
-        common = joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
-    for name, scores in scored.items():
-        for column in scores.queries.column_names[1:] if (rows[name] >= 0).all() else ():
-            if column not in common.column_names:
-                common = common.append_column(column, scores.queries[column].take(pa.array(rows[name])))
-    return common
+    named: dict[str, dict[str, pa.ChunkedArray]] = {}  # by column and system
+    ids = next(iter(scored.values())).queries.column_names[0]
+    for system, scores in scored.items():
+        for name, column in zip([ids, *scores.queries.column_names[1:]], scores.queries.columns, strict=True):
+            named.setdefault(name, {})[system] = column
+    columns = {}
+    for name, of_systems in named.items():
+        used: list[pa.ChunkedArray] = []
+        source, start = np.full(len(next(iter(rows.values()))), -1), 0
+        for system, column in of_systems.items():
+            new = (source < 0) & (rows[system] >= 0)
+            if new.any():
+                source[new], start = rows[system][new] + start, start + len(column)
+                used.append(column)
+        used = used or [next(iter(of_systems.values()))]
+        if name == ids and len({each.type for each in used}) > 1:
+            used = [pa.chunked_array([as_texts(each)]) for each in alike(*used)]
+        tables = [pa.table([each], [name]) for each in used]
+        whole = pa.concat_tables(tables, promote_options="permissive")[name] if used[1:] else used[0]
+        is_all = _is_identity(source, len(whole))
+        columns[name] = whole if is_all else whole.take(pa.array(source, mask=source < 0))
+    return pa.table(columns)
 
 
 def _clusters(cluster: Any, queries: pa.Table) -> Int64:

@@ -320,13 +320,6 @@ def propensities(
     if not (n := len(columns["rank"])):
         raise InputError("the log has no rows; expected a row for each time that a document was shown")
     numbers = {role: _numbers(role, columns[role]) for role in ("rank", *_NAMES) if role in columns}
-    for role in {"rank", "swapped"} & set(numbers):
-        wrong = (numbers[role] < 1) | (numbers[role] != np.floor(numbers[role]))
-        if wrong.any():
-            raise InputError(
-                f"the column for {role} has {numbers[role][wrong][0]:g} in row {int(np.argmax(wrong))}; "
-                "expected ranks, whole numbers from 1"
-            )
     times = numbers.get("shown", np.ones(n))
     if (more := numbers["clicked"] > times).any():
         row = int(np.argmax(more))
@@ -369,16 +362,16 @@ def _pairs(queries: Int64, ranks: Float64) -> Float64 | None:
 
 
 def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
-    """Check that numbers are at least 0, with none missing."""
+    """Check that ranks are at least 1 and other numbers at least 0, with none missing."""
+    is_rank = role in ("rank", "swapped")
+    expected = "ranks, whole numbers from 1" if is_rank else "numbers from 0"
     if not (is_number(column.type) or pa.types.is_boolean(column.type)):
-        raise InputTypeError(f"the column for {role} holds {column.type}; expected numbers from 0")
+        raise InputTypeError(f"the column for {role} holds {column.type}; expected {expected}")
     values = array_of(pc.fill_null(column.cast(pa.float64()), np.nan)).astype(np.float64)
-    wrong = ~((values >= 0) & np.isfinite(values))
+    wrong = ~((values >= is_rank) & np.isfinite(values)) | (is_rank & (values != np.floor(values)))
     if wrong.any():
-        raise InputError(
-            f"the column for {role} has a number that is missing, negative or infinite, in row "
-            f"{int(np.argmax(wrong))}; expected numbers from 0"
-        )
+        row = int(np.argmax(wrong))
+        raise InputError(f"the column for {role} has {values[row]:g} in row {row}; expected {expected}")
     return values
 
 

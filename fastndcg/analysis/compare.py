@@ -186,16 +186,16 @@ def compare(
     asked = common_measures(scored, measures)
     open_questions = _check_signatures(scored, asked, signatures)
     if paired:
-        found = match_queries(scored, asked, cluster, missing)
+        samples, absent = match_queries(scored, asked, cluster, missing)
     else:
-        found = unmatched_samples(scored, asked, cluster)
+        samples, absent = unmatched_samples(scored, asked, cluster), {}
         highest = {name: grade for name, each in scored.items() if (grade := highest_grade(each)) is not None}
         if len({*highest.values()}) > 1:
             listed = ", ".join(f"{grade:g} in {name}" for name, grade in highest.items())
             open_questions.append(
                 f"The highest grade is {listed}: means of grades on two scales cannot be compared."
             )
-    compared = Comparison(asked, found, options)
+    compared = Comparison(asked, samples, absent, options)
     compared.cautions += [*open_questions, *shares_that_differ(scored, asked, baseline)]
     return compared
 

@@ -6,13 +6,13 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.analysis.alignment import MatchedSamples, missing_text, pairs_of
-from fastndcg.common.arrow_types import array_of
+from fastndcg.analysis.alignment import Sample, missing_text, pairs_of
 from fastndcg.common.exports import AsFrame, without_nan
 from fastndcg.common.markup import html_table, html_text, markdown_table, markdown_text
 from fastndcg.common.table import Table, digits, fit, terminal_width
@@ -94,19 +94,25 @@ class Comparison(AsFrame):
         Reasons not to rely on some of the numbers.
     """
 
-    def __init__(self, measures: Sequence[Measure], matched: MatchedSamples, options: Options) -> None:
-        self.measures, self.systems, self.missing = tuple(measures), tuple(matched.samples), matched.missing
-        self._samples, self._options = matched.samples, options
-        self.cautions = [missing_text(self.missing)] * bool(self.missing)
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        samples: dict[str, Sample],
+        missing: dict[str, pa.Array],
+        options: Options,
+    ) -> None:
+        self.measures, self.systems, self.missing = tuple(measures), tuple(samples), missing
+        self._samples, self._options = samples, options
+        self.cautions = [missing_text(missing)] * bool(missing)
         self.means = {
             str(measure): {
                 name: exact_sums.mean(*that_count(sample.counts[row], sample.values[row], sample.weight))
-                for name, sample in matched.samples.items()
+                for name, sample in samples.items()
             }
             for row, measure in enumerate(measures)
         }
         self._pairs = pairs_of(self.systems, options.baseline)
-        self._differences: dict[tuple[str, ...], Spread] = {}  # by measure, system and baseline
+        self._freedom: dict[tuple[str, ...], float] = {}  # by measure, system and baseline
         self.rows = [row for place in range(len(self.measures)) for row in self._rows_of(place)]
 
     def _rows_of(self, place: int) -> list[dict[str, Any]]:
@@ -116,9 +122,8 @@ class Comparison(AsFrame):
         for pair in self._pairs:
             found, numbers = (self._paired if options.paired else self._independent)(place, *pair)
             key = str(measure), *pair
-            self._differences[key] = found
-            of_both = {"difference": found.mean, **found.numbers(options.confidence)}
-            numbers = dict(zip(KEYS, key, strict=True)) | of_both | numbers
+            self._freedom[key] = found.freedom
+            numbers = dict(zip(KEYS, key, strict=True)) | found.numbers(options.confidence) | numbers
             numbers["relative"] = found.mean / mean if (mean := numbers["baseline_mean"]) else None
             rows.append({name: numbers.get(name) for name in COLUMNS})
         correct = CORRECTIONS.get(options.correction or "", list)
@@ -188,7 +193,6 @@ class Comparison(AsFrame):
             "mean": spreads[0].mean,
             "baseline_mean": spreads[1].mean,
             "p": found.p(),
-            **dict.fromkeys(("wins", "ties", "losses")),
             "queries": found.n,
         }
 
@@ -231,9 +235,9 @@ class Comparison(AsFrame):
         for name in (system, baseline):
             if name is not None:
                 check_system(name, self.systems)
+        if system is not None and baseline is not None and system != baseline:
+            return system, baseline
         fitting = [pair for pair in self._pairs if system in (None, pair[0]) and baseline in (None, pair[1])]
-        if not fitting and None not in (system, baseline):
-            fitting = [(str(system), str(baseline))] if system != baseline else []
         if system is None and len(fitting) > 1:
             raise InputError(f"there are {len(fitting)} pairs; name one, as in system={fitting[-1][0]!r}")
         if not fitting:
@@ -243,7 +247,7 @@ class Comparison(AsFrame):
 
     @known_arguments
     def movers(
-        self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
+        self, measure: object, system: str | None = None, n: int | None = 20, *, baseline: str | None = None
     ) -> Table:
         """The queries that differ most between two systems, the largest absolute difference first.
 
@@ -252,13 +256,15 @@ class Comparison(AsFrame):
         measure : Measure, notation, or ir_measures object
         system, baseline : str, optional
             Default: the only pair. If a system was compared with several baselines, the first of them.
-        n : int
-            Number of rows, at most; queries that do not differ are left out.
+        n : int or None
+            Number of rows, at most; queries that do not differ are left out. None: all queries, in the order
+            of the first system.
 
         Returns
         -------
         Table
-            As that of `differences`.
+            The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a
+            value is missing.
 
         Raises
         ------
@@ -269,46 +275,25 @@ class Comparison(AsFrame):
         --------
         >>> from fastndcg import Rankings, compare
         >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
-        >>> compare(systems, measures="RR").movers("RR").column("difference").to_pylist()
-        [0.5]
-        """
-        table = self.differences(measure, system, baseline=baseline)
-        far = np.nan_to_num(np.abs(array_of(table["difference"])), posinf=np.inf)
-        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
-        return Table(table.take(pa.array(chosen[far[chosen] > 0])))
-
-    @known_arguments
-    def differences(
-        self, measure: object, system: str | None = None, *, baseline: str | None = None
-    ) -> Table:
-        """All queries with their values of two systems, in the order of the first system's queries.
-
-        Parameters and errors are those of `movers`.
-
-        Returns
-        -------
-        Table
-            The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a
-            value is missing.
-
-        Examples
-        --------
-        >>> from fastndcg import Rankings, compare
-        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
-        >>> compare(systems, measures="RR").differences("RR").column("difference").to_pylist()
-        [0.5, 0.0]
+        >>> compared = compare(systems, measures="RR")
+        >>> [compared.movers("RR", n=n).column("difference").to_pylist() for n in (20, None)]
+        [[0.5], [0.5, 0.0]]
         """
         place = self.measures.index(find_measure(measure, self.measures, "was not compared"))
         if not self._options.paired:
             said = "independent samples share no query, so there are no differences; compare with paired=True"
             raise InputError(said)
         own, theirs = (self._samples[one] for one in self.pair(system, baseline))
-        values = theirs.values[place], own.values[place]
+        old, new = theirs.values[place], own.values[place]
+        columns = {"baseline": old, "system": new, "difference": exact_sums.differences_of(new, old)}
         table = own.queries
-        for name, column in zip(("baseline", "system"), values, strict=True):
+        for name, column in columns.items():
             table = table.append_column(name, pa.array(column))
-        difference = exact_sums.differences_of(*values[::-1])
-        return Table(table.append_column("difference", pa.array(difference)))
+        if n is None:
+            return Table(table)
+        far = np.nan_to_num(np.abs(columns["difference"]), posinf=np.inf)
+        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
+        return Table(table.take(pa.array(chosen[far[chosen] > 0])))
 
     @known_arguments
     def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
@@ -357,7 +342,7 @@ class Comparison(AsFrame):
                         f'"{system}" has no query where {group}; leave such queries out of all systems'
                     )
                 samples[system] = self._samples[system].of(part - start)
-            found[key] = Comparison(self.measures, MatchedSamples(samples, {}), self._options)
+            found[key] = Comparison(self.measures, samples, {}, self._options)
         return found
 
     def ranks(self) -> Table:
@@ -401,7 +386,7 @@ class Comparison(AsFrame):
         options, tested = self._options, self.rows
         if options.baseline is not None:
             options = options._replace(baseline=None, interval="t")
-            tested = Comparison(self.measures, MatchedSamples(self._samples, {}), options).rows
+            tested = Comparison(self.measures, self._samples, {}, options).rows
         rows: list[dict[str, Any]] = []
         for measure, means in self.means.items():
             of_measure = [row for row in tested if row["measure"] == measure]
@@ -431,20 +416,15 @@ class Comparison(AsFrame):
         return found
 
     @known_arguments
-    def no_worse_than(
-        self, baseline: str, margin: float = 0.0, *, system: str | None = None
-    ) -> dict[str, bool]:
-        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure. An
-        interval that is not finite excludes none.
+    def no_worse_than(self, baseline: str, margin: float = 0.0) -> dict[str, bool]:
+        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure, for
+        all systems that were compared with it. An interval that is not finite excludes none.
 
         Parameters
         ----------
         baseline : str
         margin : float
             The largest accepted loss of the mean, in units of the measure; 0 or more.
-        system : str, optional
-            Default: all systems that were compared with the baseline; the answer is True only if it holds for
-            each of them.
 
         Raises
         ------
@@ -462,16 +442,13 @@ class Comparison(AsFrame):
         >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
         {'RR': False}
         """
-        rows = self._verdict_rows(baseline, margin, system)
-        return {
-            str(measure): all(row["verdict"] == HOLDS for row in rows if row["measure"] == str(measure))
-            for measure in self.measures
-        }
+        found = dict.fromkeys(map(str, self.measures), True)
+        for row in self.verdicts(baseline, margin).to_pylist():
+            found[row["measure"]] &= row["verdict"] == HOLDS
+        return found
 
     @known_arguments
-    def verdicts(
-        self, baseline: str, margin: float = 0.0, *, system: str | None = None, least_queries: int = 0
-    ) -> Table:
+    def verdicts(self, baseline: str, margin: float = 0.0, *, least_queries: int = 0) -> Table:
         """Whether systems are no worse than the baseline: it holds, it fails, or it is undecided.
 
         It holds if the interval of the difference excludes a loss of more than `margin`, and fails if the
@@ -480,7 +457,7 @@ class Comparison(AsFrame):
 
         Parameters
         ----------
-        baseline, margin, system
+        baseline, margin
             As in `no_worse_than`.
         least_queries : int
             Of fewer queries the verdict is undecided, whatever the interval; for slices, as in
@@ -501,37 +478,29 @@ class Comparison(AsFrame):
         >>> found["verdict"].to_pylist(), found["needed"].to_pylist()
         (['undecided'], [7])
         """
-        rows = self._verdict_rows(baseline, margin, system, check_whole("least_queries", least_queries, 0))
-        return Table(pa.Table.from_pylist(rows, pa.schema(_OF_VERDICTS)), keys=len(KEYS))
-
-    def _verdict_rows(
-        self, baseline: str, margin: object, system: str | None, least: int = 0
-    ) -> list[dict[str, Any]]:
+        least, rows = check_whole("least_queries", least_queries, 0), []
         margin = check_size("margin", margin, "a loss to accept", 0.002)
-        rows = []
         for row in self.rows:
             pair = row["system"], row["baseline"]
-            if baseline not in pair or system not in (None, pair[pair[0] == baseline]):
-                continue
             difference, low, high = row["difference"], row["low"], row["high"]
             if pair[0] == baseline:
                 pair, difference, low, high = pair[::-1], -difference, -high, -low
-            verdict = verdict_of(low, high, margin) if row["queries"] >= least else UNDECIDED
-            needed = self._needed(row, abs(difference + margin)) if verdict == UNDECIDED else None
-            numbers = row["measure"], *pair, verdict, difference, low, high, row["queries"], needed
-            rows.append(dict(zip(_OF_VERDICTS, numbers, strict=True)))
-        if {row["measure"] for row in rows} != set(map(str, self.measures)):
-            with_whom = "no system" if system is None else f'no "{system}"'
+            if pair[1] == baseline:
+                verdict = verdict_of(low, high, margin) if row["queries"] >= least else UNDECIDED
+                needed = self._needed(row, abs(difference + margin)) if verdict == UNDECIDED else None
+                numbers = row["measure"], *pair, verdict, difference, low, high, row["queries"], needed
+                rows.append(dict(zip(_OF_VERDICTS, numbers, strict=True)))
+        if not rows:
             raise InputError(
-                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
+                f'"{baseline}" was compared with no system; the systems are: {", ".join(self.systems)}.'
                 + suggest(str(baseline), self.systems)
             )
-        return rows
+        return Table(pa.Table.from_pylist(rows, pa.schema(_OF_VERDICTS)), keys=len(KEYS))
 
     def _needed(self, row: dict[str, Any], far: float) -> int | None:
         """Number of queries whose interval would exclude a value at the distance `far` from the mean."""
         n: int = row["queries"]
-        freedom = self._differences[row["measure"], row["system"], row["baseline"]].freedom
+        freedom = self._freedom[row["measure"], row["system"], row["baseline"]]
         half: float = max(row["high"] - row["difference"], row["difference"] - row["low"])
         share, outside = 1.0, 1 - self._options.confidence
         if not far or not half > 0 or not freedom > 0:
@@ -677,17 +646,13 @@ def letters_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> d
     """
     are_apart = apart | {pair[::-1] for pair in apart}
     groups: list[list[str]] = []
-    shared: set[tuple[str, str]] = set()
-    for place, one in enumerate(systems):
-        for other in systems[place:]:
-            if (one, other) in are_apart or (one, other) in shared:
-                continue
-            group = list(dict.fromkeys([one, other]))
+    for pair in combinations_with_replacement(systems, 2):
+        if pair not in are_apart and not any({*pair} <= {*group} for group in groups):
+            group = list(dict.fromkeys(pair))
             for third in systems:
                 if third not in group and not any((third, each) in are_apart for each in group):
                     group.append(third)
             groups.append(group)
-            shared.update((first, second) for first in group for second in group)
     return {
         name: "".join(letter_of(place).upper() for place, group in enumerate(groups) if name in group)
         for name in systems

@@ -224,7 +224,7 @@ def differences(
         The measure or systems were not compared; samples are independent; no query has a difference.
     """
     of, asked = _comparison(comparison), as_measure(measure)
-    found = of.differences(asked, system, baseline=baseline)["difference"].to_numpy()
+    found = of.movers(asked, system, None, baseline=baseline)["difference"].to_numpy()
     own, theirs = map(theme.text_of, of.pair(system, baseline))
     found = -np.sort(-found[~np.isnan(found)])
     if not found.size:
@@ -275,7 +275,7 @@ def effects(comparison: Result, measure: object = None) -> Chart:
     name = None if measure is None else str(as_measure(measure))
     found = [row for row in of.rows if name in (None, row["measure"])]
     if not found:
-        of.differences(measure)  # raises an error that names the measures that were compared
+        of.movers(measure)  # raises an error that names the measures that were compared
     pairs = labels_of((f"{row['system']} minus {row['baseline']}",) for row in found)
     rows: Rows = []
     for row in found:

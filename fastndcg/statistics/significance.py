@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastndcg.statistics import intervals
 from fastndcg.statistics.exact_sums import (
     ROUNDING,
     differences_of,
@@ -17,7 +16,7 @@ from fastndcg.statistics.exact_sums import (
     scaled,
     starts_of,
 )
-from fastndcg.statistics.intervals import Interval, t_interval, t_two_sided
+from fastndcg.statistics.intervals import Interval, shift_to_detect, t_interval, t_two_sided
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
@@ -108,19 +107,16 @@ class Spread(NamedTuple):
         return t_two_sided(self.mean / self.error, self.freedom)
 
     def numbers(self, confidence: float) -> dict[str, float]:
-        """Return the interval, effect size, and difference detected with a power of 0.8."""
-        return {
-            **self.interval(confidence)._asdict(),
-            "effect": self.effect,
-            "detectable": self.error
-            and self.error * intervals.shift_to_detect(self.freedom, confidence, 0.8),
-        }
-
-    @property
-    def effect(self) -> float:
-        """Return the mean in standard deviations, with Hedges' correction for bias."""
+        """Return the mean and its interval; the effect, which is the mean in standard deviations with Hedges'
+        correction for bias; and the difference detected with a power of 0.8.
+        """
         correction = 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else math.nan
-        return correction * self.mean / self.std if self.std > 0 else math.nan
+        return {
+            "difference": self.mean,
+            **self.interval(confidence)._asdict(),
+            "effect": correction * self.mean / self.std if self.std > 0 else math.nan,
+            "detectable": self.error and self.error * shift_to_detect(self.freedom, confidence, 0.8),
+        }
 
 
 def direction(middle: float, values: Float64, least: float = 0.0) -> float:
@@ -141,11 +137,10 @@ def holm(p: list[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    adjusted, least, tested = list(p), 0.0, _ascending(p)
-    for rank, place in enumerate(tested):
-        least = max(least, (len(tested) - rank) * p[place])
-        adjusted[place] = min(1.0, least)
-    return adjusted
+    adjusted, tested = np.array(p, np.float64), _ascending(p)
+    at_least = adjusted[tested] * np.arange(len(tested), 0, -1)
+    adjusted[tested] = np.minimum(np.maximum.accumulate(at_least), 1.0)
+    return adjusted.tolist()  # type: ignore[no-any-return]
 
 
 def benjamini_hochberg(p: list[float]) -> list[float]:
@@ -154,16 +149,15 @@ def benjamini_hochberg(p: list[float]) -> list[float]:
     >>> [round(each, 3) for each in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
     [0.02, 0.04, 0.04, 0.02]
     """
-    adjusted, most, tested = list(p), 1.0, _ascending(p)
-    for rank, place in reversed(list(enumerate(tested, 1))):
-        most = min(most, p[place] * len(tested) / rank)
-        adjusted[place] = most
-    return adjusted
+    adjusted, tested = np.array(p, np.float64), _ascending(p)
+    at_most = (adjusted[tested] * len(tested) / np.arange(1, len(tested) + 1))[::-1]
+    adjusted[tested] = np.minimum(np.minimum.accumulate(at_most), 1.0)[::-1]
+    return adjusted.tolist()  # type: ignore[no-any-return]
 
 
 CORRECTIONS = {"holm": holm, "bh": benjamini_hochberg}
 
 
-def _ascending(p: list[float]) -> list[int]:
+def _ascending(p: list[float]) -> Int64:
     """Return the indices of p-values that are not NaN, in ascending order."""
-    return sorted((place for place, each in enumerate(p) if not math.isnan(each)), key=p.__getitem__)
+    return np.argsort(p, kind="stable")[: len(p) - np.count_nonzero(np.isnan(p))]

@@ -109,7 +109,6 @@ def test_three_verdicts_of_the_command(files):
     ("words", "message"),
     [
         ("--undecided pass", "--undecided needs --no-worse-than"),
-        ("--no-worse-than base --sequential", "No such option: --sequential"),
         ("--no-worse-than base --undecided hold", "'hold' is not one of 'fail', 'pass'"),
     ],
 )

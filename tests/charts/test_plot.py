@@ -198,7 +198,7 @@ def test_of_many_slices_the_largest_are_drawn():
 
 def test_differences_fall_from_winners_to_losers(comparison):
     (rows,) = rows_of(comparison.plot.differences("nDCG@5"))
-    expected = np.sort(comparison.differences("nDCG@5")["difference"].to_numpy())[::-1]
+    expected = np.sort(comparison.movers("nDCG@5", n=None)["difference"].to_numpy())[::-1]
     assert [row["difference"] for row in rows] == expected.tolist()
     (numbers,) = [row for row in comparison.rows if row["measure"] == "nDCG@5"]
     winners = [row["system"] for row in rows]

@@ -251,7 +251,6 @@ def test_results_are_found_by_each_alias(graded, alias):
         assert scores.mean()[name] == scores.mean()[str(measure)]
         assert len(scores.worst(name)) == len(scores.best(name))
         compared.movers(name)
-        compared.differences(name)
     charts = [
         lambda: scores.plot.distribution(alias), lambda: compared.plot.differences(alias), lambda: scores.plot.slices(alias, "country"),
         lambda: compared.plot.effects(alias), lambda: measure.definition.cut != "rank" or scores.plot.cutoffs(alias),
