@@ -32,8 +32,7 @@ from bench.timing import take_turns
 from bench.workloads import _FORTY
 from fastndcg.common import arrow_types
 from fastndcg.common.threads import processors
-from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.readers import open_path
+from fastndcg.sources.inputs import open_tables
 from fastndcg.tables.roles import Roles
 
 Call = Callable[[int], Any]  # with a number of threads
@@ -127,7 +126,7 @@ def scoring(scale: float, seconds: float) -> Iterator[Row]:
 
 def decode(path: str, threads: int) -> pa.Table:
     """Read the three columns, as `read_parquet` does before it groups their rows."""
-    opened = open_path(PARQUET, path, threads).choose(Roles.of({}, "read_parquet"))
+    opened = open_tables([path], threads).choose(Roles.of({}, "read_parquet"))
     return opened.table(opened.columns.names)
 
 

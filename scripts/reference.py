@@ -24,8 +24,7 @@ SECTIONS = {
     ),
     "Read files": (
         "read_parquet read_csv read_trec read_qrels_run read_ltr scan_parquet scan_csv scan_arrow "
-        "sources.readers.ParquetStream sources.readers.CsvStream sources.readers.BatchStream "
-        "sources.streams.RankingsStream"
+        "sources.stream_batches.TableStream sources.streams.RankingsStream"
     ),
     "Name measures": "Measure measures.MeasureLike parse parse_many",
     "Explain a value": (

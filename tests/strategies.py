@@ -680,14 +680,11 @@ class Parts(RankingsStream):
         self._rankings, self._step = rankings, step
 
     def __iter__(self):
-        return self._in_order()
+        return (part for part, _ in self._parts())
 
-    def _in_order(self):
+    def _parts(self, *, regroup=False):  # noqa: ARG002
         for first in range(0, self._rankings.n_queries, self._step):
-            yield self._rankings[first : first + self._step]
-
-    def _regroup(self):
-        raise NotImplementedError
+            yield self._rankings[first : first + self._step], None
 
     def _nothing(self):
         return self._rankings[:0]

@@ -28,7 +28,7 @@ from fastndcg.measures.conventions import as_convention
 from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list
-from fastndcg.sources.stream_batches import FileStream
+from fastndcg.sources.stream_batches import TableStream
 from fastndcg.sources.streams import NotGroupedError
 from fastndcg.tables.roles import check_column
 
@@ -159,13 +159,13 @@ def _edges(opened: ParquetFiles, columns: Columns, splits: list[Split]) -> list[
 # ---- in a worker ----
 
 
-def _stream(columns: Columns, types: dict[str, pa.DataType], split: Split) -> FileStream:
+def _stream(columns: Columns, types: dict[str, pa.DataType], split: Split) -> TableStream:
     for file, stamp, _ in split.parts:
         file.check(stamp)
     # without paths, since messages do not name rows
     opened = PARQUET.open([], [file for file, _, _ in split.parts], 1)
     opened = opened.only([groups for _, _, groups in split.parts])
-    return FileStream(opened.with_columns(columns, types), threads=1)
+    return TableStream(opened.with_columns(columns, types), threads=1)
 
 
 def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) -> Iterator[pa.Table]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.dataset import Dataset
     from fastndcg.sources.stored_scores import Stored
-    from fastndcg.sources.stream_batches import FileStream
+    from fastndcg.sources.stream_batches import TableStream
     from fastndcg.typing import Missing
 
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
@@ -317,7 +317,7 @@ class Inputs:
                 yield System(column if len(scores) > 1 else name, source, chosen.columns.taken, rankings)
         yield from self._runs(measures, missing)
 
-    def _read(self, chosen: Dataset) -> Rankings | FileStream:
+    def _read(self, chosen: Dataset) -> Rankings | TableStream:
         """Read all rankings, or return a stream of files that are too large."""
         from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
         from fastndcg.sources.streams import bytes_of

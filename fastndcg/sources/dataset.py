@@ -2,8 +2,8 @@
 
 `names` and `type_of` say which columns there are before a row is read, `choose` finds those that play the
 roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
-joins them to `Rankings`; `stream_batches.FileStream` reads them a part at a time. A format is one file with a
-`Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
+joins them to `Rankings`; `stream_batches.TableStream` reads them a part at a time. A format is one file with
+a `Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ class Dataset:
     is_stream = False
     can_be_read_again = True
     can_be_streamed = True
-    n_files = 1
 
-    # ---- what a format says: `table`, or how large it is and its readers ----
+    # ---- what a format says ----
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types as which columns are read. Raises `SourceError` where files do not fit together."""
@@ -86,12 +85,11 @@ class Dataset:
 
     def size(self) -> tuple[int, float]:
         """The number of rows, and the bytes that the chosen columns of a row take."""
-        table = self.table(self.columns.names)
-        return len(table), table.nbytes / max(len(table), 1)
+        raise NotImplementedError
 
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
-        """For each file, readers of the named columns, in order, in tables of about `most` rows."""
-        yield iter([(self.table(names) for _ in range(1))])
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
+        """Readers of the named columns of all files, in order, in tables of about `most` rows."""
+        raise NotImplementedError
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         """The same files, where it is decided how these columns are read: as `types`, if they are known."""
@@ -143,10 +141,6 @@ class Dataset:
             except ColumnError as error:
                 raise self.explain(error) from None
             return self.with_columns(columns)
-
-    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
-        """Readers of the named columns of all files, in order."""
-        return chain.from_iterable(self.readers_of_files(names, most))
 
     def table(self, names: Sequence[str], progress: Progress = None) -> pa.Table:
         """The named columns of all files: the tables of their readers, joined."""
@@ -256,10 +250,6 @@ class FileDataset(Dataset, ABC):
         return self.n_bytes < _SMALL
 
     @property
-    def n_files(self) -> int:  # type: ignore[override]
-        return len(self.files)
-
-    @property
     def first(self) -> str:
         return self.files[0].path
 
@@ -290,19 +280,15 @@ class FileDataset(Dataset, ABC):
         share = min(size / unpacked, 1.0) * (self.stamps[0].size or 1) / (self.n_bytes or 1)
         return int(len(table) / share), table.nbytes / len(table) + 4
 
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        for number in range(len(self.files)):
-            yield self._readers(number, names, min(most, ROWS))
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
+        for number, (file, stamp) in enumerate(zip(self.files, self.stamps, strict=True)):
+            with reading(file.path, self.format.name):
+                for tables in self.parsers(number, names, min(most, ROWS)):
+                    yield self._checked(file, stamp, in_tables(tables, min(most, ROWS)))
 
-    def _readers(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
-        file, kind = self.files[number], self.format.name
-
-        def checked(tables: Iterator[pa.Table]) -> Reader:
-            with reading(file.path, kind), file.unchanged(self.stamps[number]):
-                yield from in_tables(tables, most)
-
-        with reading(file.path, kind):
-            yield from map(checked, self.parsers(number, names, most))
+    def _checked(self, file: File, stamp: Stamp, tables: Reader) -> Reader:
+        with reading(file.path, self.format.name), file.unchanged(stamp):
+            yield from tables
 
 
 def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:

@@ -129,11 +129,11 @@ def find_tables(paths: list[Path], *, has_rank: bool | None = None, dialect: Dia
     # trust the name of a remote Parquet file: to look at its bytes would be another request
     if not first.is_local and format_of_name(first.path) is PARQUET:
         return Found(paths, files, PARQUET)
-    start, is_packed = first.start(LOOK)
+    start, packed = first.start(LOOK)
     kind = format_of(first.path, start, has_rank=has_rank if len(files) == 1 else None, dialect=dialect)
     if dialect is not None and kind is CSV:
         files = [file._replace(dialect=dialect) for file in files]
-    return Found(paths, files, kind, is_packed)
+    return Found(paths, files, kind, packed is not None)
 
 
 def _is_nested(text: bytes) -> bool:

@@ -62,13 +62,13 @@ class GivenTable(Dataset):
     def size(self) -> tuple[int, float]:
         return 0, float(sum(map(_width, self.types.values())))
 
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
         tables = (
             pa.table([self._plain(table, name) for name in names], names=list(names))
             for table in self.frame.open(list(names))
             if len(table)  # others may have columns of no type
         )
-        yield iter([in_tables(tables, ROWS, most * sum(_width(self.types[name]) for name in names))])
+        yield in_tables(tables, ROWS, most * sum(_width(self.types[name]) for name in names))
 
     def _plain(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """A column of a part of the table, in the type that all parts have."""
@@ -112,12 +112,7 @@ def stream_of(data: Any) -> GivenTable:
     waiting = [first]
 
     def tables(names: list[str]) -> Iterable[pa.Table]:
-        source = waiting.pop() if waiting else make()
-        if missing := [name for name in names if name not in source.names]:
-            raise InputError(
-                f'data has no column "{missing[0]}" any more, which it had when it was opened first'
-            )
-        return source.open(names)
+        return _open(waiting.pop() if waiting else make(), names)
 
     is_once = not is_function and isinstance(data, Iterator)
     # by the thread that iterates: what Python makes may belong to it, as a connection of SQLite does
@@ -144,9 +139,12 @@ def _of_parts(parts: Iterator[Any]) -> Frame:
     def tables(names: list[str]) -> Iterator[pa.Table]:
         yield from first.open(names)
         for part in parts:
-            source = frame_of(part)
-            if missing := [name for name in names if name not in source.names]:
-                raise InputError(f'a later table of data has no column "{missing[0]}", which the first has')
-            yield from source.open(names)
+            yield from _open(frame_of(part), names)
 
     return replace(first, open=tables)
+
+
+def _open(later: Frame, names: list[str]) -> Iterable[pa.Table]:
+    if missing := [name for name in names if name not in later.names]:
+        raise InputError(f'a later table of data has no column "{missing[0]}", which the first has')
+    return later.open(names)

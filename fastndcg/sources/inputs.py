@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.stream_batches import FileStream
+    from fastndcg.sources.stream_batches import TableStream
     from fastndcg.sources.streams import RankingsStream
     from fastndcg.tables.roles import Dialect, Roles
     from fastndcg.typing import Path as PathLike
@@ -80,15 +80,15 @@ def _refuse_several(data: Mapping[Any, Any]) -> None:
 
 def scan_if_large(
     chosen: Dataset, threads: int | None, in_memory: int, memory: int | None = None
-) -> FileStream | None:
+) -> TableStream | None:
     """A stream of files that take more than `in_memory` bytes, by `memory` at a time; None of others. Rows
     of a lazy table that stand in any order are set aside on disk only if they take so much.
     """
     if chosen.is_small and memory is None:
         return None
-    from fastndcg.sources.stream_batches import FileStream, threads_ahead
+    from fastndcg.sources.stream_batches import TableStream, threads_ahead
 
-    stream = FileStream(chosen, threads=threads_ahead(threads), memory=memory, in_memory=in_memory)
+    stream = TableStream(chosen, threads=threads_ahead(threads), memory=memory, in_memory=in_memory)
     return stream if stream.nbytes > in_memory or chosen.is_stream else None
 
 

@@ -137,21 +137,18 @@ class File(NamedTuple):
     def open_unpacking(self) -> pa.NativeFile:
         return self.unpack()[0]
 
-    def start(self, size: int) -> tuple[bytes, bool]:
-        """The first unpacked bytes, and whether the file is packed. Raises `SourceError`."""
+    def start(self, size: int) -> tuple[bytes, int | None]:
+        """The first unpacked bytes, and how many packed ones they take. Raises `SourceError`."""
         with reading(self.path, "whole"):
             stream, packed = self.unpack()
             with stream:
-                return stream.read(size), packed is not None
+                content = stream.read(size)
+                return content, None if packed is None else packed.tell()
 
     def unpacks_to(self) -> float:
         """How many times its size the file unpacks to, estimated from its beginning."""
-        with reading(self.path, "whole"):
-            stream, packed = self.unpack()
-            with stream:
-                if packed is not None and (read := len(stream.read(_SAMPLE))):
-                    return float(read / packed.tell())
-        return 1.0
+        content, packed = self.start(_SAMPLE)
+        return len(content) / packed if content and packed else 1.0
 
     def unpacked(self) -> File:
         """The same file, unpacked into memory, for formats that are read from their end."""
@@ -368,9 +365,6 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
         task.advance(done, total)
 
     with Task("Reading", "bytes", progress) as task:
-        if not task.is_observed:
-            yield
-            return
         for path in paths:
             with suppress(OSError, TypeError, ValueError):  # reading it will say what is wrong
                 total += Path(path).stat().st_size

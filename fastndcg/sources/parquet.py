@@ -148,10 +148,6 @@ class ParquetFiles(Dataset):
     is_exact = True
 
     @property
-    def n_files(self) -> int:  # type: ignore[override]
-        return len(self.parts)
-
-    @property
     def n_rows(self) -> int:
         return sum(part.rows[group] for part in self.parts for group in part.groups)
 
@@ -235,8 +231,8 @@ class ParquetFiles(Dataset):
             if rows:
                 yield Span(part, range(start, part.groups.stop), rows)
 
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        yield (read_steps(self.types, span, list(names), most) for span in self._spans(most))
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
+        return (read_steps(self.types, span, list(names), most) for span in self._spans(most))
 
     def table(
         self,

@@ -6,10 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,19 +19,6 @@ Reader = Generator[pa.Table, None, None]
 _PATIENCE = 1.0  # seconds to wait for a table before checking that the threads still live
 # readers after which Arrow releases unused memory: after every 16 it took 7 % of the time
 _READERS_PER_RELEASE = 32
-
-
-class _Reading(NamedTuple):
-    """A reader, and a queue for its next table, the error of it, or None at its end."""
-
-    reader: Reader
-    decoded: SimpleQueue[Any]
-
-    def decode_next(self) -> None:
-        try:
-            self.decoded.put(next(self.reader, None))
-        except BaseException as error:  # noqa: BLE001 - raised again when its table is asked for
-            self.decoded.put(error)
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
@@ -55,40 +41,49 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         for reader in readers:
             yield from reader
         return
-    readings: deque[_Reading] = deque()
+    # open readers, each with a queue for its next table, the error of it, or None at its end
+    readings: deque[tuple[Reader, SimpleQueue[Any]]] = deque()
     # those whose next table no thread decodes yet, and a token for each: a fork could leave a lock held
-    wanted: deque[_Reading] = deque()
+    wanted: deque[tuple[Reader, SimpleQueue[Any]]] = deque()
     tokens: SimpleQueue[bool] = SimpleQueue()
     decoders: list[threading.Thread] = []
     is_over = False
 
     def begin(count: int) -> None:
         for reader in islice(readers, count):
-            readings.append(_Reading(reader, SimpleQueue()))
+            readings.append((reader, SimpleQueue()))
             wanted.append(readings[-1])
             tokens.put(True)
 
+    def decode_one() -> None:
+        reader, decoded = wanted.popleft()
+        try:
+            decoded.put(next(reader, None))
+        except BaseException as error:  # noqa: BLE001 - raised again when its table is asked for
+            decoded.put(error)
+
     def decode() -> None:
         while tokens.get() and not is_over:
-            wanted.popleft().decode_next()
+            decode_one()
 
-    def next_of(reading: _Reading) -> pa.Table | None:
-        while reading.decoded.empty():
+    def next_table() -> pa.Table | None:
+        _, decoded = readings[0]
+        while decoded.empty():
             if not any(decoder.is_alive() for decoder in decoders):  # as after a fork
                 raise SourceError(
                     "the threads that decode are gone, as in a forked process; iterate the stream anew there"
                 )
             with suppress(Empty):
                 if threads > 1 and tokens.get_nowait():
-                    wanted.popleft().decode_next()
+                    decode_one()
                     continue
             with suppress(Empty):
-                reading.decoded.put(reading.decoded.get(timeout=_PATIENCE))
-        item = reading.decoded.get()
+                decoded.put(decoded.get(timeout=_PATIENCE))
+        item = decoded.get()
         if isinstance(item, BaseException):
             raise item
         if item is not None:
-            wanted.appendleft(reading)  # before all others, since its table is needed first
+            wanted.appendleft(readings[0])  # before all others, since its table is needed first
             tokens.put(True)
         return item
 
@@ -101,7 +96,7 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         done = 0
         while readings:
             # not a for loop, whose variable would keep a table alive while the next one is decoded
-            yield from iter(partial(next_of, readings[0]), None)
+            yield from iter(next_table, None)
             readings.popleft()
             done += 1
             if done % _READERS_PER_RELEASE == 0:
@@ -113,7 +108,7 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
             tokens.put(True)
         for decoder in decoders:
             decoder.join()
-        for reading in readings:
+        for reader, _ in readings:
             # in a forked process a reader may seem to run for ever, in a thread that does not exist there
             with suppress(ValueError):
-                reading.reader.close()
+                reader.close()

@@ -10,7 +10,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.in_memory import stream_of
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.stream_batches import FileStream, threads_ahead
+from fastndcg.sources.stream_batches import TableStream, threads_ahead
 from fastndcg.tables.roles import Roles, with_roles
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.dataset import Dataset
     from fastndcg.sources.open_file import Format
-    from fastndcg.tables.roles import Dialect
     from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords, Table
 
@@ -94,6 +93,12 @@ memory : int or str, optional
 progress : callable or bool, optional
     False shows no progress of long calls in terminals and notebooks. A function is called as
     `progress(rows_done, rows_total)`, from the calling thread; rows_total is 0 while it is not known.""",
+    "returns": """\
+Returns
+-------
+TableStream
+    Iterating it yields `Rankings` of whole queries, in order of first appearance. If rows are not grouped, it
+    first reads all query ids, and then yields queries in another order; `evaluate` restores the order.""",
     "errors": """\
 Raises
 ------
@@ -118,29 +123,20 @@ def _documented(function: Function) -> Function:
     return with_roles(function)
 
 
-def open_path(
-    kind: Format,
-    path: PathLike | Iterable[PathLike],
-    threads: int | None,
-    dialect: Dialect | None = None,
-) -> Dataset:
-    """The files of a path, of one format: listed once, and the footer or header of each read once."""
-    # here: pyarrow's file systems bring ssl, a third of the import
-    from fastndcg.sources.paths import as_list, find_files
-
-    paths, workers = as_list(path), check_threads(threads) or int(pa.cpu_count())
-    files = find_files(paths, kind)
-    files = files if dialect is None else [file._replace(dialect=dialect) for file in files]
-    dataset: Dataset = kind.open(paths, files, workers)
-    return dataset
-
-
 def _chosen(
     kind: Format, path: PathLike | Iterable[PathLike], threads: int | None, function: str, keywords: Any
 ) -> Dataset:
-    """The files of a path, with the columns that the keywords of a function choose."""
-    roles = Roles.of(keywords, function)
-    return open_path(kind, path, threads, roles.dialect()).choose(roles)
+    """The files of a path, of one format, listed and begun once, with the columns that keywords choose."""
+    # here: pyarrow's file systems bring ssl, a third of the import
+    from fastndcg.sources.paths import as_list, find_files
+
+    roles, paths = Roles.of(keywords, function), as_list(path)
+    workers = check_threads(threads) or int(pa.cpu_count())
+    files = find_files(paths, kind)
+    if (dialect := roles.dialect()) is not None:
+        files = [file._replace(dialect=dialect) for file in files]
+    dataset: Dataset = kind.open(paths, files, workers)
+    return dataset.choose(roles)
 
 
 @_documented
@@ -193,7 +189,7 @@ def scan_parquet(
     threads: int | None = None,
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
-) -> ParquetStream:
+) -> TableStream:
     """Open Parquet of any size as a stream of `Rankings`, to evaluate it in bounded memory.
 
     Files and row groups are read in order, and a query that is split between them is joined. `evaluate`
@@ -205,12 +201,7 @@ def scan_parquet(
     {progress}
     {threads}
 
-    Returns
-    -------
-    ParquetStream
-        Iterating it yields `Rankings` of whole queries, in order of first appearance. If rows are not
-        grouped, it first reads all query ids, and then yields queries in another order; `evaluate` restores
-        the order.
+    {returns}
 
     {errors}
 
@@ -233,7 +224,7 @@ def scan_parquet(
     """
     workers = threads_ahead(threads)
     dataset = _chosen(PARQUET, path, workers, "scan_parquet", roles)
-    return ParquetStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
+    return TableStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 
 @_documented
@@ -286,7 +277,7 @@ def scan_csv(
     threads: int | None = None,
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
-) -> CsvStream:
+) -> TableStream:
     r"""Open CSV or tab-separated files of any size, also packed, as a stream of `Rankings`, to evaluate it in
     bounded memory.
 
@@ -298,10 +289,7 @@ def scan_csv(
     {progress}
     {threads}
 
-    Returns
-    -------
-    CsvStream
-        Like the stream of `scan_parquet`.
+    {returns}
 
     {errors}
 
@@ -322,7 +310,7 @@ def scan_csv(
     """
     workers = threads_ahead(threads)
     dataset = _chosen(CSV, path, workers, "scan_csv", roles)
-    return CsvStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
+    return TableStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 
 @_documented
@@ -333,7 +321,7 @@ def scan_arrow(
     memory: int | str | None = None,
     progress: Progress = None,
     **roles: Unpack[RoleKeywords],
-) -> BatchStream:
+) -> TableStream:
     """Open batches of Arrow, of any number, as a stream of `Rankings`, to evaluate them in bounded memory.
 
     `evaluate` returns the same bits in the same order as for `Rankings.from_arrow` of all rows.
@@ -349,10 +337,8 @@ def scan_arrow(
     {stream}
     {progress}
 
-    Returns
-    -------
-    BatchStream
-        Like the stream of `scan_parquet`. Lazy frames, relations, datasets and functions are asked for rows
+    {returns}
+        Lazy frames, relations, datasets and functions are asked for rows
         anew where they are needed twice: if rows turn out not to be grouped after the first ones; for means
         that are weighted by numbers of documents; and in each evaluation. Readers and iterators can be read
         once, and are read by one evaluation.
@@ -376,39 +362,11 @@ def scan_arrow(
     >>> table = pa.table({"qid": ["a", "a", "b"], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]})
     >>> stream = scan_arrow(lambda: table.to_reader(max_chunksize=1))
     >>> stream
-    BatchStream(query='qid', relevance='label', score='score')
+    TableStream(query='qid', relevance='label', score='score')
     >>> evaluate(stream, "RR").mean()
     {'RR': 0.75}
     """
     dataset = stream_of(data).choose(Roles.of(roles, "scan_arrow"))
-    return BatchStream(
+    return TableStream(
         dataset, grouped=grouped, memory=memory, threads=threads_ahead(None), progress=progress
     )
-
-
-class ParquetStream(FileStream):
-    """The result of `scan_parquet`.
-
-    Attributes
-    ----------
-    columns : Columns
-        Which column plays which role.
-    n_rows : int
-        Number of rows of all files, from their footers.
-    nbytes : int
-        Approximate memory of all columns, in bytes.
-    grouped : bool or None
-    """
-
-
-class CsvStream(FileStream):
-    """The result of `scan_csv`, like a `ParquetStream`; its number of rows is estimated from the first ones,
-    and exact once all were read.
-    """
-
-
-class BatchStream(FileStream):
-    """The result of `scan_arrow`, like a `ParquetStream`; its number of rows is 0 until all were read."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}{repr(self.columns).removeprefix('Columns')}"

@@ -20,10 +20,9 @@ from fastndcg.sources.dataset import ANEW
 from fastndcg.sources.open_file import naming
 from fastndcg.sources.streams import NotGroupedError
 from fastndcg.tables.arrow import grouped_rows, several_rows_of_lists
-from fastndcg.tables.grouping import runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
     from typing import Self
 
     from fastndcg.common.arrays import Int64
@@ -124,9 +123,9 @@ class Spill:
         import tempfile  # here, as in `files`
 
         self._expected, self._turn = expected, turn  # the bytes of all rows
-        self.rows = [0] * n_parts  # of each part
         self._starts: list[list[int]] = [[] for _ in range(n_parts)]  # of the streams of each part
-        with self._refusing():
+        self.rows = [0] * n_parts  # of each part
+        with self._refusing("written"):
             self._file: Any = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115
         self._sink = pa.output_stream(pa.PythonFile(self._file, "w"), buffer_size=1 << 20)
 
@@ -144,60 +143,44 @@ class Spill:
         order = np.argsort(parts, kind="stable")
         starts = offsets_from(np.bincount(parts, minlength=len(self.rows)))
         rows = order + numbers if isinstance(numbers, int) else numbers[order]
-        columns, names = map(plain, table.columns), table.column_names
-        table = pa.table([*columns], names=names).unify_dictionaries().take(column_of(order))
-        table = table.append_column("", column_of(rows))
+        table = pa.table([*map(plain, table.columns)], names=table.column_names)
+        table = table.unify_dictionaries().take(column_of(order)).append_column("", column_of(rows))
         for part in np.flatnonzero(np.diff(starts)).tolist():
             piece = table.slice(starts[part], starts[part + 1] - starts[part])
             # of dictionaries the values that occur, so that the text of an id is written once
             kept = [decode(each).dictionary_encode() if _is_coded(each) else each for each in piece.columns]
             piece = pa.table(kept, names=table.column_names).combine_chunks()
             self.rows[part] += len(piece)
-            with self._refusing():
+            with self._refusing("written"):
                 self._starts[part].append(self._sink.tell())
                 with pa.ipc.new_stream(self._sink, piece.schema) as writer:
                     writer.write_table(piece)
 
-    def part(self, part: int) -> tuple[pa.Table, Int64]:
-        """Rows of a part in their original order, and their row numbers."""
-        return self._read(self._starts[part])
-
-    def tables(self, part: int) -> Generator[tuple[Int64, pa.Table], None, None]:
-        """The same, some at a time, after their row numbers."""
+    def tables(self, part: int, count: int | None = None) -> Iterator[tuple[Int64, pa.Table]]:
+        """Numbers and rows of a part, in their order: of so many of its pieces at a time, or of all."""
         starts = iter(self._starts[part])
-        while some := list(islice(starts, len(self.rows))):
-            table, rows = self._read(some)
-            yield rows, table
+        while some := list(islice(starts, count)):
+            with self._refusing("read back"):
+                self._sink.flush()
+                source, pieces = pa.PythonFile(self._file, "r"), []
+                for start in some:
+                    source.seek(start)
+                    pieces.append(pa.ipc.open_stream(source).read_all())
+            table = pa.concat_tables(pieces)
+            last = table.num_columns - 1
+            yield array_of(table.column(last)), table.select(range(last))
 
-    def _read(self, starts: list[int]) -> tuple[pa.Table, Int64]:
-        with self._refusing():
-            self._sink.flush()
-        pieces, source = [], pa.PythonFile(self._file, "r")
+    @contextmanager
+    def _refusing(self, action: str) -> Iterator[None]:
+        """Say what to do where the disk is full, or broken."""
         try:
-            for start in starts:
-                source.seek(start)
-                pieces.append(pa.ipc.open_stream(source).read_all())
+            yield
         except (OSError, pa.ArrowException) as error:
             import tempfile
 
+            reason = getattr(error, "strerror", None) or error
             raise SourceError(
-                f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. "
-                "Set TMPDIR to a folder on another disk."
-            ) from None
-        table = pa.concat_tables(pieces)
-        last = table.num_columns - 1
-        return table.select(range(last)), array_of(table.column(last))
-
-    @contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """Say what to do where the disk is full."""
-        try:
-            yield
-        except OSError as error:
-            import tempfile
-
-            raise SourceError(
-                f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. "
+                f"a temporary file in {tempfile.gettempdir()} cannot be {action}: {reason}. "
                 f"Rows are not grouped by query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them "
                 "are set aside there; free so much, set TMPDIR to a folder on another disk, "
                 "or sort the rows by query."
@@ -212,13 +195,10 @@ def parts_of(ids: pa.Array | pa.ChunkedArray, n_parts: int, turn: int = 0) -> np
     """The part of each row, which differs from turn to turn."""
     if isinstance(ids, pa.ChunkedArray):
         return np.concatenate([parts_of(chunk, n_parts, turn) for chunk in ids.chunks])
-    if pa.types.is_run_end_encoded(ids.type):
-        starts, values = runs_of(pa.chunked_array([ids]))
-        return np.repeat(parts_of(values.chunk(0), n_parts, turn), np.diff(np.append(starts, len(ids))))
     if pa.types.is_dictionary(ids.type):
         of_rows: npt.NDArray[Any] = parts_of(ids.dictionary, n_parts, turn)[array_of(ids.indices)]
         return of_rows
-    keys = keys_of(ids)
+    keys = keys_of(plain(ids))
     for _ in range(turn + 1):
         keys = mix(keys)
     parts = keys % np.uint64(n_parts)

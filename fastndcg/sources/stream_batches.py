@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import chain, islice, starmap
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +25,13 @@ from fastndcg.tables.arrow import checked_ids, copied, fields_of_table, grouped_
 from fastndcg.tables.grouping import Grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from fastndcg.common.arrays import Int64
     from fastndcg.sources.dataset import Dataset
+
+    # rows, their numbers or that of the first, and their queries unless they are yet to be found
+    Part = tuple[pa.Table, int | Int64, Grouped | None]
 
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 # bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
@@ -42,8 +46,20 @@ def threads_ahead(threads: int | None) -> int:
     return check_threads(threads) or min(int(pa.cpu_count()), 4)
 
 
-class FileStream(RankingsStream):
-    """A stream of rankings from files of any format; `ParquetStream` says what its attributes are."""
+class TableStream(RankingsStream):
+    """The result of `scan_parquet`, `scan_csv` and `scan_arrow`.
+
+    Attributes
+    ----------
+    columns : Columns
+        Which column plays which role.
+    n_rows : int
+        Number of rows: of Parquet from the footers, of text estimated from the first rows, and of batches 0,
+        until all were read.
+    nbytes : int
+        Approximate memory of all columns, in bytes.
+    grouped : bool or None
+    """
 
     def __init__(
         self,
@@ -67,62 +83,17 @@ class FileStream(RankingsStream):
         self._scoring_threads = max(1, pa.cpu_count() - threads)
         with naming(self._dataset.paths):
             self.n_rows, self._per_row = dataset.size()
-        self._known_grouped = self._is_lists
-        self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
+        are_lists = dataset.columns.are_ids or is_list(dataset.types[dataset.columns.relevance])
+        self._is_lists = self._known_grouped = are_lists
 
     def __repr__(self) -> str:
-        files, about = self._dataset.n_files, "" if self._dataset.is_exact else "about "
-        return f"{type(self).__name__}({files} file{'s' if files > 1 else ''}, {about}{self.n_rows:,} rows)"
+        about = "" if self._dataset.is_exact else "about "
+        rows = f", {about}{self.n_rows:,} rows" if self.n_rows else ""
+        return f"{type(self).__name__}{repr(self.columns).removeprefix('Columns')[:-1]}{rows})"
 
     @property
     def nbytes(self) -> int:
         return int(self._per_row * self.n_rows)
-
-    def __iter__(self) -> Iterator[Rankings]:
-        if not self._fits:
-            columns = self.columns
-            self._dataset.look_at_ranks(columns.id_columns, columns.score, columns.compared_ranks)
-        if self._stands_grouped():
-            yield from self._in_order()
-        else:
-            for rankings, _ in self._regroup():
-                yield rankings
-
-    def _read(self) -> Rankings:
-        """All rankings at once."""
-        return self._dataset.read(self._progress)
-
-    def _nothing(self) -> Rankings:
-        """Rankings without queries, with the columns of this stream."""
-        return self._rankings(pa.Table.from_batches([], pa.schema(self._dataset.types)))
-
-    # ---- rows grouped by query ----
-
-    def _in_order(self) -> Generator[Rankings, None, None]:
-        """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
-        if self._fits:
-            yield self._read()
-            return
-        self._look()
-        self._tell(0)
-        oddities = Oddities(names_of_table(self.columns))
-        with closing(self._rows()) as tables:
-            whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
-            yield from map(oddities.add, starmap(self._rankings, whole))
-        oddities.warn()
-        self._known_grouped = True
-
-    def _look(self) -> None:
-        """Raise `NotGroupedError` if the first rows show that rows are not grouped, as they usually do,
-        before others are scored in vain. Whoever reads all rows next begins with these.
-        """
-        if not self.columns.id_columns or self.grouped or self._known_grouped:
-            return
-        tables = self._rows()
-        first = list(islice((each for each in tables if len(each[1])), 1))
-        self._begun = _after(first, tables)
-        for _, table in first[:1]:
-            self._groups().of(table.slice(0, _LOOK), 0)
 
     @property
     def _fits(self) -> bool:
@@ -130,11 +101,64 @@ class FileStream(RankingsStream):
         is_known = self._dataset.is_exact and not self.grouped
         return is_known and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory
 
-    @property
-    def _is_lists(self) -> bool:
-        return self.columns.are_ids or is_list(self._dataset.types[self.columns.relevance])
+    def __iter__(self) -> Iterator[Rankings]:
+        with closing(self._parts(regroup=not self._stands_grouped())) as parts:
+            yield from map(itemgetter(0), parts)
 
-    def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
+    def _stands_grouped(self) -> bool:
+        """Whether rows may be grouped. Reads only the query ids, unless an earlier pass has found out."""
+        if not (self.grouped or self._known_grouped or self._fits) and self._dataset.can_be_read_again:
+            groups = self._groups()
+            try:
+                with closing(self._tables(self.columns.id_columns)) as tables:
+                    for first_row, table in tables:
+                        if len(table):
+                            groups.of(table, first_row)
+            except NotGroupedError:
+                return False
+        return True
+
+    def _parts(self, *, regroup: bool = False) -> Generator[tuple[Rankings, Int64 | None], None, None]:
+        if self._fits:
+            yield self._dataset.read(self._progress), None
+            return
+        columns, oddities, done = self.columns, Oddities(names_of_table(self.columns)), 0
+        self._dataset.look_at_ranks(columns.id_columns, columns.score, columns.compared_ranks)
+        self._tell(0)
+
+        def part_of(table: pa.Table, numbers: int | Int64, grouped: Grouped) -> Any:
+            nonlocal done
+            rankings = oddities.add(self._rankings(table, numbers, grouped))
+            if isinstance(numbers, int):
+                return rankings, None
+            done += len(table)
+            self._tell((self.n_rows + done) // 2)
+            return rankings, numbers[grouped.first_rows]
+
+        with closing(self._tables(list(self._dataset.types))) as tables:
+            first = list(islice((each for each in tables if len(each[1])), 1))
+            if not (regroup or self.grouped or self._known_grouped) and columns.id_columns:
+                # before others are scored in vain
+                regroup = not all(self._seems_grouped(table) for _, table in first)
+            every = chain(map(first.pop, range(-len(first), 0)), tables)  # pops: no table is kept
+            make = self._regrouped if regroup else self._whole_lists if self._is_lists else self._whole_tables
+            yield from starmap(part_of, make(every))
+        oddities.warn()
+        self._known_grouped = not regroup
+
+    def _nothing(self) -> Rankings:
+        return self._rankings(pa.schema(self._dataset.types).empty_table(), 0, None)
+
+    # ---- rows grouped by query ----
+
+    def _seems_grouped(self, table: pa.Table) -> bool:
+        try:
+            self._groups().of(table.slice(0, _LOOK), 0)
+        except NotGroupedError:
+            return False
+        return True
+
+    def _whole_lists(self, tables: Iterable[tuple[int, pa.Table]]) -> Iterator[Part]:
         groups = None if self.columns.query is None else self._groups(is_begun=True)
         for first_row, table in tables:
             if len(table):
@@ -142,12 +166,10 @@ class FileStream(RankingsStream):
                     ids, _, continues = groups.of(table, first_row)
                     if continues:
                         raise groups.refuse(ids, first_row)
-                yield table, first_row
+                yield table, first_row, None
             self._tell(first_row + len(table))
 
-    def _whole_tables(
-        self, tables: Iterator[tuple[int, pa.Table]]
-    ) -> Iterator[tuple[pa.Table, int, Grouped]]:
+    def _whole_tables(self, tables: Iterable[tuple[int, pa.Table]]) -> Iterator[Part]:
         """Yield the rows of the queries that each table completes, and the number of the first; the last
         query waits, as the next table may continue it.
         """
@@ -180,115 +202,58 @@ class FileStream(RankingsStream):
             queries = Grouped(begun_id, np.array([0, len(begun[0])]))
             yield begun[0], done - len(begun[0]), queries
 
-    def _stands_grouped(self) -> bool:
-        """Whether rows are grouped. Reads only the query ids, unless an earlier pass has found out."""
-        if not (self.grouped or self._known_grouped or self._fits):
-            groups = self._groups()
-            try:
-                if not self._dataset.can_be_read_again:
-                    self._look()
-                    return True
-                with closing(self._tables(self.columns.id_columns)) as tables:
-                    for first_row, table in tables:
-                        if len(table):
-                            groups.of(table, first_row)
-            except NotGroupedError:
-                return False
-            self._known_grouped = True
-        return True
-
     # ---- rows in any order ----
 
-    def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
-        """All rankings and the first row of each query, in the order of the queries' hashes."""
-        self._tell(0)
-        oddities = Oddities(names_of_table(self.columns))
-        with closing(self._rows()) as tables:
-            held, are_all = self._hold(tables)
-            if are_all:
-                whole = pa.concat_tables(held, promote_options="default") if held else None
-                rankings = self._nothing() if whole is None else oddities.add(self._rankings(whole))
-                yield rankings, np.arange(rankings.n_queries)
-                oddities.warn()
-                return
-            first_rows = np.cumsum([0, *map(len, held)]).tolist()
-            every = chain(((row, held.pop(0)) for row in first_rows[:-1]), tables)
-            done = 0
-            with closing(self._parts(every, self.n_rows)) as parts:
-                for table, rows in parts:
-                    with naming(self._dataset.paths):
-                        grouped = grouped_rows(table, self.columns, rows + self._dataset.first_row)
-                    yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
-                    done += len(table)
-                    self._tell((self.n_rows + done) // 2)
-        oddities.warn()
-
-    def _parts(
-        self, tables: Iterator[tuple[Any, pa.Table]], n_rows: int, turn: int = 0
-    ) -> Generator[tuple[pa.Table, Int64], None, None]:
-        """Rows, in parts by hash of the query that fit into memory, and their numbers, by way of the disk.
-        Tables come after the numbers of their rows, or that of the first; `n_rows` is expected of them.
-        """
-        done = 0
-        with Spill(self._parts_of(n_rows), int(self._per_row + 8) * n_rows, turn) as spill:
+    def _regrouped(
+        self, tables: Iterable[tuple[int | Int64, pa.Table]], expected: int = 0, turn: int = 0
+    ) -> Iterator[Part]:
+        """All rows at once if they fit into memory, or else by hash of the query, by way of the disk."""
+        dataset, spill = self._dataset, None
+        held: list[tuple[Any, pa.Table]] = []
+        size = rows = 0
+        with ExitStack() as opened:
             for numbers, table in tables:
-                if len(table):
-                    with naming(self._dataset.paths):
-                        ids = checked_ids(table, self.columns, numbers + self._dataset.first_row)
-                    spill.add(table, ids, numbers)
-                    done += len(table)
+                held += [(numbers, table)] if len(table) else []
+                size, rows = size + table.nbytes, rows + len(table)
+                del table
+                if not (dataset.is_exact or turn):
+                    self._per_row = size / max(rows, 1)
+                    if size <= max(self._in_memory, self._memory - rows * _ORDERING):
+                        continue
+                if spill is None:
+                    expected = expected or max(self.n_rows, _MORE * rows)
+                    n_bytes = int(self._per_row + 8) * expected
+                    spill = opened.enter_context(Spill(self._parts_of(expected), n_bytes, turn))
+                while held:
+                    of_rows, rest = held.pop(0)
+                    with naming(dataset.paths):
+                        ids = checked_ids(rest, self.columns, of_rows + dataset.first_row)
+                    spill.add(rest, ids, of_rows)
+                    del rest, ids
                 if not turn:
-                    self._tell(done // 2)
-            self.n_rows = self.n_rows if turn else done
-            for part, rows in enumerate(spill.rows):
+                    self._tell(rows // 2)
+            if spill is None:
+                every = [table for _, table in held] or [pa.schema(dataset.types).empty_table()]
+                yield pa.concat_tables(every, promote_options="default"), 0, None
+                return
+            for part, count in enumerate(spill.rows):
                 # more than were expected, but no more often: one query may have them all
-                if turn < _TURNS and self._parts_of(rows) > 2 and not self._dataset.is_exact:
-                    yield from self._parts(spill.tables(part), rows, turn + 1)
-                elif rows:
-                    table, numbers = spill.part(part)
+                if turn < _TURNS and self._parts_of(count) > 2 and not dataset.is_exact:
+                    yield from self._regrouped(spill.tables(part, len(spill.rows)), count, turn + 1)
+                    continue
+                for of_part, whole in spill.tables(part):
+                    columns = dict(zip(whole.column_names, whole.columns, strict=True))
                     for name in self.columns.keep:  # whose codes may have been narrower
-                        place, kind = table.column_names.index(name), self._dataset.types[name]
-                        table = table.set_column(place, name, table[name].cast(kind))
-                    yield table, numbers
-
-    def _part(self, table: pa.Table, rows: Int64, grouped: Grouped) -> Rankings:
-        """Rankings of rows that were set aside. A fault is that of the first faulty rows of the data."""
-        try:
-            return self._rankings(table, rows, grouped)
-        except InputError:
-            if not self._dataset.can_be_read_again:
-                raise
-            with closing(self._tables(list(self._dataset.types))) as tables:
-                for first_row, beginning in tables:
-                    if len(beginning):
-                        self._rankings(beginning, first_row)
-            raise  # what concerns rows that are far apart
-
-    def _hold(self, tables: Iterator[tuple[int, pa.Table]]) -> tuple[list[pa.Table], bool]:
-        """The first tables, as many as are brought into order in memory, and whether these are all; none if
-        it is known that they are not.
-        """
-        held: list[pa.Table] = []
-        size = done = 0
-        for first_row, table in () if self._dataset.is_exact and self.n_rows else tables:
-            if len(table):
-                held.append(table)
-                done, size = first_row + len(table), size + table.nbytes
-                self._per_row = size / done
-            if size > self._in_memory and size + done * _ORDERING > self._memory:
-                self.n_rows = max(self.n_rows, _MORE * done)
-                return held, False
-        return held, not self._dataset.is_exact or not self.n_rows
+                        columns[name] = columns[name].cast(dataset.types[name])
+                    with naming(dataset.paths):
+                        grouped = grouped_rows(whole, self.columns, of_part + dataset.first_row)
+                    yield pa.table(columns), of_part, grouped
+                    del of_part, whole, columns, grouped
 
     def _parts_of(self, n_rows: int) -> int:
         return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
 
     # ---- reading ----
-
-    def _rows(self) -> Generator[tuple[int, pa.Table], None, None]:
-        """Tables of all columns, as `_tables`: those that a look has begun, or anew."""
-        begun, self._begun = self._begun, None
-        return begun or self._tables(list(self._dataset.types))
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
@@ -305,14 +270,25 @@ class FileStream(RankingsStream):
             yield from map(number, tables)  # a loop would keep each table while the next is awaited
         self.n_rows = done
 
-    def _rankings(
-        self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
-    ) -> Rankings:
-        numbers = numbers + self._dataset.first_row
-        with naming(self._dataset.paths), dispatch.part_of(self.n_rows, len(table)):
-            fields = fields_of_table(
-                table, self.columns, to_decode=self._dataset.encoded, numbers=numbers, grouped=grouped
-            )
+    def _rankings(self, table: pa.Table, numbers: int | Int64, grouped: Grouped | None) -> Rankings:
+        """Rankings of these rows. A fault of rows that were set aside is that of the first faulty ones."""
+        try:
+            with naming(self._dataset.paths), dispatch.part_of(self.n_rows, len(table)):
+                fields = fields_of_table(
+                    table,
+                    self.columns,
+                    to_decode=self._dataset.encoded,
+                    numbers=numbers + self._dataset.first_row,
+                    grouped=grouped,
+                )
+        except InputError:
+            if isinstance(numbers, int) or not self._dataset.can_be_read_again:
+                raise
+            with closing(self._tables(list(self._dataset.types))) as tables:
+                for first_row, beginning in tables:
+                    if len(beginning):
+                        self._rankings(beginning, first_row, None)
+            raise  # what concerns rows that are far apart
         return Rankings._of(**fields)
 
     def _tell(self, done: int) -> None:
@@ -323,12 +299,3 @@ class FileStream(RankingsStream):
 
     def _groups(self, *, is_begun: bool = False) -> Groups:
         return Groups(self._dataset, is_gone=is_begun and not self._dataset.can_be_read_again)
-
-
-def _after(
-    first: list[tuple[int, pa.Table]], tables: Generator[tuple[int, pa.Table], None, None]
-) -> Generator[tuple[int, pa.Table], None, None]:
-    with closing(tables):
-        while first:
-            yield first.pop()
-        yield from tables

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fastndcg.common.arrow_types import column_of, decode
 from fastndcg.common.lazy import pa
 from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch
 
 if TYPE_CHECKING:
@@ -53,23 +53,17 @@ class RankingsStream(ABC):
     _progress: Progress = None
     _documents: int = 0  # of the last evaluation
 
-    @property
-    def _is_lists(self) -> bool:
-        """Whether a row holds a whole query."""
-        return False
+    _is_lists: bool = False  # whether a row holds a whole query
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
         """Yield all rankings, by first appearance of queries if rows are grouped, otherwise in any order."""
 
     @abstractmethod
-    def _in_order(self) -> Generator[Rankings, None, None]:
-        """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
-
-    @abstractmethod
-    def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
-        """All rankings, and the first row of each query or what else says their order. Neither rows nor
-        queries need be in order.
+    def _parts(self, *, regroup: bool = False) -> Generator[tuple[Rankings, Int64 | None], None, None]:
+        """All rankings, in order, up to a query with scattered rows, for which this raises `NotGroupedError`;
+        or in any order, each with the first row of each query, if the first rows are scattered already or
+        all are to be grouped anew.
         """
 
     @abstractmethod
@@ -106,21 +100,19 @@ def evaluate_stream(
     `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all
     results at the end.
     """
-    is_grouped = True
     with Task("Reading and scoring", "rows", stream._progress):
-        while True:
-            try:
-                return _evaluate(stream, score, sink, is_grouped=is_grouped)
-            except NotGroupedError:
-                if stream.grouped or not is_grouped:
-                    raise
-                is_grouped = False
-            if sink is not None:
-                sink.restart()
+        try:
+            return _evaluate(stream, score, sink, regroup=False)
+        except NotGroupedError:
+            if stream.grouped:
+                raise
+        if sink is not None:
+            sink.restart()
+        return _evaluate(stream, score, sink, regroup=True)
 
 
 def _evaluate(
-    stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None, *, is_grouped: bool
+    stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None, *, regroup: bool
 ) -> Scores:
     from fastndcg.scores.signatures import digests_of  # here, since those who score arrays need no results
 
@@ -128,9 +120,8 @@ def _evaluate(
     first_rows: list[Int64] = []
     digests, signs = digests_of(stream._nothing()), hasattr(sink, "sign")  # which take time
     stream._documents = 0
-    with closing(stream._in_order() if is_grouped else stream._regroup()) as found:
-        for each in found:
-            rankings, rows = each if isinstance(each, tuple) else (each, None)
+    with closing(stream._parts(regroup=regroup)) as found:
+        for rankings, rows in found:
             rows_of_part = rankings.n_queries if stream._is_lists else rankings.n_docs
             with dispatch.part_of(stream.n_rows, rows_of_part):
                 attached = score(rankings)
@@ -138,7 +129,7 @@ def _evaluate(
             scored = _detach(attached)
             del attached
             stream._documents += rankings.n_docs
-            del each, rankings  # frees them before the next part is awaited
+            del rankings  # frees them before the next part is awaited
             if rows is not None:
                 first_rows.append(rows)
             elif sink is not None:
@@ -149,10 +140,10 @@ def _evaluate(
                 joined = _join(parts[-2:])
                 parts[-2:] = [joined._of(joined.queries.combine_chunks())]
     scores = _join(parts) if parts else score(stream._nothing())
-    if not is_grouped:
+    if first_rows:
         order = np.argsort(np.concatenate(first_rows))
         scores = scores._of(scores.queries.take(column_of(order)), order)
-    if sink is not None and not (is_grouped and parts):
+    if sink is not None and (first_rows or not parts):
         sink.write(scores._frame())
     # scores know what they were computed of, or the stream that tells
     scores.__dict__.update({"_digests": digests} if signs else {"_stream": stream})
@@ -195,6 +186,7 @@ def _join(parts: list[Scores]) -> Scores:
 
 _MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
+_AMOUNT = r"\s*(\d+(?:\.\d*)?(?:e\+?\d+)?)\s*([kmgt]?)i?b?\s*"
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -204,21 +196,13 @@ def bytes_of(memory: int | str | None) -> int:
     >>> bytes_of("512 MB"), bytes_of("1.5g")
     (536870912, 1610612736)
     """
-    number = float(_MEMORY)
-    if isinstance(memory, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", memory, re.IGNORECASE)
-        if found is None:
-            raise InputError(f'memory="{memory}" is not an amount of memory; expected for example "512 MB"')
-        number = float(found[1]) * (1 << _UNITS[found[2].lower()])
-    elif memory is not None:
-        if isinstance(memory, bool) or not isinstance(memory, int | float | np.number):
-            raise InputTypeError(
-                f'memory={memory!r} is not an amount of memory; expected for example "512 MB"'
-            )
-        number = float(memory)
+    if memory is None:
+        return _MEMORY
+    found = re.fullmatch(_AMOUNT, str(memory), re.IGNORECASE)
+    number = float(found[1]) * (1 << _UNITS[found[2].lower()]) if found else 0.0
     if not _LEAST_MEMORY <= number < 1 << 60:
+        shown = f'"{memory}"' if isinstance(memory, str) else repr(memory)
         raise InputError(
-            f"memory={memory!r} is too {'little' if number < _LEAST_MEMORY else 'much'}; "
-            'expected at least "1 MB"'
+            f'memory={shown} is not an amount of memory; expected at least "1 MB", for example "512 MB"'
         )
     return int(number)

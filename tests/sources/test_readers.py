@@ -23,13 +23,11 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
-from fastndcg.sources.csv import CSV
 from fastndcg.sources.dataset import TextTypes
 from fastndcg.sources.formats import format_of
 from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.open_file import File
-from fastndcg.sources.readers import open_path
-from fastndcg.sources.stream_batches import FileStream
+from fastndcg.sources.stream_batches import TableStream
 from fastndcg.tables.roles import Roles
 
 pytestmark = pytest.mark.compiled
@@ -131,7 +129,7 @@ IDS = {
 
 def scan(path, memory=1 << 20, threads=2, **roles):
     """A stream of any format."""
-    return FileStream(open_tables([path], None).choose(Roles(**roles)), memory=memory, threads=threads)
+    return TableStream(open_tables([path], None).choose(Roles(**roles)), memory=memory, threads=threads)
 
 
 def assert_same(found, expected):
@@ -771,7 +769,7 @@ def test_a_query_that_returns(tmp_path, name):
     path = _write(tmp_path / name, pa.concat_tables([table, table[:1]]))
     with pytest.raises(InputError, match=r"query 0 returns at row 6000[02]"):
         fn.evaluate(
-            FileStream(open_tables([path], None).choose(Roles()), memory=1 << 20, threads=2, grouped=True),
+            TableStream(open_tables([path], None).choose(Roles()), memory=1 << 20, threads=2, grouped=True),
             "nDCG",
         )
     _same(path)
@@ -823,9 +821,9 @@ import pathlib, re, sys
 import pyarrow as pa
 from fastndcg.tables.roles import Roles
 from fastndcg.sources.inputs import open_tables
-from fastndcg.sources.stream_batches import FileStream
+from fastndcg.sources.stream_batches import TableStream
 opened = open_tables([sys.argv[1]], 1).choose(Roles(doc_id="docid"))
-stream = FileStream(opened, memory="8 MB", threads=1)
+stream = TableStream(opened, memory="8 MB", threads=1)
 rows = sum(part.n_docs for part in stream)
 # not what getrusage says, which begins at what the parent had
 peak = re.search(r"VmHWM:\\s*(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]
@@ -870,7 +868,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, name, shuffled):
 def test_types_of_columns_without_a_role(tmp_path, day):
     path = written(tmp_path, f"qid,label,score,day\n7,1,1,{day}\n007,0.5,0.25,\n")
     text = TextTypes(["label", "score"], ["qid"])
-    table = replace(open_path(CSV, path, 1), text=text).table(["qid", "label", "score", "day"])
+    table = replace(open_tables([path], 1), text=text).table(["qid", "label", "score", "day"])
     values = pa_csv.ConvertOptions(
         column_types={"qid": pa.string()}, null_values=[""], strings_can_be_null=True
     )
