@@ -64,14 +64,18 @@ class _Unread:
 
 
 class Part(NamedTuple):
-    """A file and its footer."""
+    """A file and its footer, and which of its row groups to read."""
 
     file: File
     stamp: Stamp
     metadata: pq.FileMetaData
     schema: pa.Schema
     rows: list[int]  # of each row group
-    groups: range  # the row groups to read
+    groups: range
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.rows[group] for group in self.groups)
 
     def chunks(self, name: str, groups: Sequence[int]) -> list[pq.ColumnChunkMetaData]:
         """The chunks of a column, which may be nested, in these row groups. Raises `SourceError`."""
@@ -97,14 +101,6 @@ class Part(NamedTuple):
             self.file.open() as source,
         ):
             yield source
-
-
-class Span(NamedTuple):
-    """Row groups of one file that are read together."""
-
-    part: Part
-    groups: range
-    rows: int
 
 
 def read_footer(file: File) -> Part:
@@ -149,7 +145,7 @@ class ParquetFiles(Dataset):
 
     @property
     def n_rows(self) -> int:
-        return sum(part.rows[group] for part in self.parts for group in part.groups)
+        return sum(part.n_rows for part in self.parts)
 
     @property
     def first(self) -> str:
@@ -218,18 +214,18 @@ class ParquetFiles(Dataset):
                         total += 0 if numbers else chunk.total_uncompressed_size
         return self.n_rows, total / rows + 4 if rows else 4.0
 
-    def _spans(self, most: int) -> Iterator[Span]:
+    def _spans(self, most: int) -> Iterator[Part]:
         """Consecutive row groups of a file with at most `most` rows in all; a single one may have more."""
         for part in self.parts:
             start, rows = part.groups.start, 0
             for group in part.groups:
                 size = part.rows[group]
                 if rows and rows + size > most:
-                    yield Span(part, range(start, group), rows)
+                    yield part._replace(groups=range(start, group))
                     start, rows = group, 0
                 rows += size
             if rows:
-                yield Span(part, range(start, part.groups.stop), rows)
+                yield part._replace(groups=range(start, part.groups.stop))
 
     def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
         return (read_steps(self.types, span, list(names), most) for span in self._spans(most))
@@ -292,23 +288,23 @@ class ParquetFiles(Dataset):
 # ---- the rows of a span ----
 
 
-def read_span(task: tuple[Mapping[str, pa.DataType], Span, list[str]]) -> pa.Table:
+def read_span(task: tuple[Mapping[str, pa.DataType], Part, list[str]]) -> pa.Table:
     """The named columns of a span, as these types, at once."""
     types, span, names = task
-    with span.part.open() as source:
+    with span.open() as source:
         file, stored = _open(source, types, span, names)
         table = file.read_row_groups(list(span.groups), columns=stored, use_threads=False)
-        if len(table) != span.rows:
+        if len(table) != span.n_rows:
             raise _miscounted(span, len(table))
         return _finish(table, types, span, names)
 
 
-def read_steps(types: Mapping[str, pa.DataType], span: Span, names: list[str], most: int) -> Reader:
+def read_steps(types: Mapping[str, pa.DataType], span: Part, names: list[str], most: int) -> Reader:
     """The same in tables of at most `most` rows."""
-    if span.rows <= most:
+    if span.n_rows <= most:
         yield read_span((types, span, names))
         return
-    with span.part.open() as source:
+    with span.open() as source:
         file, stored = _open(source, types, span, names, _BUFFER)
         rows = 0
 
@@ -319,27 +315,26 @@ def read_steps(types: Mapping[str, pa.DataType], span: Span, names: list[str], m
 
         batches = file.iter_batches(most, row_groups=list(span.groups), columns=stored, use_threads=False)
         yield from map(finish, batches)  # a loop would keep each batch while the next one is read
-        if rows != span.rows:
+        if rows != span.n_rows:
             raise _miscounted(span, rows)
 
 
 def _open(
-    source: pa.NativeFile, types: Mapping[str, pa.DataType], span: Span, names: list[str], buffer: int = 0
+    source: pa.NativeFile, types: Mapping[str, pa.DataType], span: Part, names: list[str], buffer: int = 0
 ) -> tuple[pq.ParquetFile, list[str]]:
     """The file, and the columns to read from it, others being in the names of its folders."""
     import pyarrow.parquet as pq
 
-    part = span.part
-    stored = [name for name in names if name in part.schema.names]
+    stored = [name for name in names if name in span.schema.names]
     file = pq.ParquetFile(
         source,
-        metadata=part.metadata,
+        metadata=span.metadata,
         read_dictionary=[
             name
             for name in stored
-            if pa.types.is_dictionary(types[name]) and all(map(_is_coded, part.chunks(name, span.groups)))
+            if pa.types.is_dictionary(types[name]) and all(map(_is_coded, span.chunks(name, span.groups)))
         ],
-        pre_buffer=not (part.file.is_local or buffer),
+        pre_buffer=not (span.file.is_local or buffer),
         buffer_size=buffer,
         page_checksum_verification=True,  # where the writer left checksums
     )
@@ -358,11 +353,11 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     return chunk.total_uncompressed_size <= min(dictionary, _DICTIONARY) + _CODE * chunk.num_values  # type: ignore[no-any-return]
 
 
-def _miscounted(span: Span, rows: int) -> pa.ArrowInvalid:
-    return pa.ArrowInvalid(f"its columns have {rows:,} rows where its footer says {span.rows:,}")
+def _miscounted(span: Part, rows: int) -> pa.ArrowInvalid:
+    return pa.ArrowInvalid(f"its columns have {rows:,} rows where its footer says {span.n_rows:,}")
 
 
-def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Span, names: list[str]) -> pa.Table:
+def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Part, names: list[str]) -> pa.Table:
     """The columns as these types, with those that the names of folders give."""
     columns = {}
     for name in names:
@@ -373,7 +368,7 @@ def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Span, names
             if is_text(stored.value_type if is_list(stored) or pa.types.is_dictionary(stored) else stored):
                 _check_texts(name, column)
         else:
-            column = _partition_column(span.part.file.partition[name], len(table), kind)
+            column = _partition_column(span.file.partition[name], len(table), kind)
         if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
             column = column.cast(kind.value_type).dictionary_encode()
         columns[name] = column if column.type == kind else column.cast(kind)
