@@ -147,7 +147,7 @@ class TableStream(RankingsStream):
         self._known_grouped = not regroup
 
     def _nothing(self) -> Rankings:
-        return self._rankings(pa.schema(self._dataset.types).empty_table(), 0, None)
+        return self._rankings(pa.Table.from_batches([], pa.schema(self._dataset.types)), 0, None)
 
     # ---- rows grouped by query ----
 
@@ -233,7 +233,8 @@ class TableStream(RankingsStream):
                 if not turn:
                     self._tell(rows // 2)
             if spill is None:
-                every = [table for _, table in held] or [pa.schema(dataset.types).empty_table()]
+                nothing = pa.Table.from_batches([], pa.schema(dataset.types))
+                every = [table for _, table in held] or [nothing]
                 yield pa.concat_tables(every, promote_options="default"), 0, None
                 return
             for part, count in enumerate(spill.rows):
