@@ -153,7 +153,8 @@ def engines() -> str:
     columns = sorted(alone, key=lambda key: (ORDERS.index(key[0]), int(key[1].split()[0])))
     warm, cold = [], []
     for what, rows in found.items():
-        cells = [what.replace(", files", ", its workers read files").replace(", rows", ", its rows")]
+        shown = what.replace(", files", ", workers read files").replace(", rows", ", its own rows")
+        cells = ["one process" if what == "one process, files" else shown]
         for key in columns:
             row = rows.get(key)
             if row is None or row.cpu is None:
