@@ -90,8 +90,11 @@ def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = No
 
 
 def rows_text(rows: Rows, keys: int, drops: Any = (), see: str = "--format csv") -> str:
-    """Rows as a table that fits the terminal, with the first `keys` columns at the left."""
-    texts = [[shown_value(value) for value in row.values()] for row in rows]
+    """Rows as a table that fits the terminal, with the first `keys` columns at the left, measures in full."""
+    texts = [
+        [str(value) if name == "measure" else shown_value(value) for name, value in row.items()]
+        for row in rows
+    ]
     return fit([list(rows[0]), *texts], keys, drops, terminal_width(), see)
 
 
@@ -144,6 +147,7 @@ def slices_text(rows: Rows, keys: int, drops: Any, see: str = "--format csv") ->
     shown = [
         {name: value for name, value in row.items() if name != "small"}
         | {name: name_of(row[name]) for name in names}
+        | {name: f"{row[name]:,}" for name in ("queries", "empty") if name in row}
         | {"": "small" if row["small"] else ""}
         for row in rows
     ]
