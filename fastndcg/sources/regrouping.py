@@ -67,7 +67,7 @@ class Groups:
         shown = f'"{name}"' if isinstance(name, str) else str(name)
         try:
             with naming(self._dataset.paths):
-                if is_list(self._dataset.types[columns.relevance]):
+                if columns.are_ids or is_list(self._dataset.types[columns.relevance]):
                     raise several_rows_of_lists(ids[0], [columns.relevance, columns.score])
                 instead = f"{ANEW}," if self._is_gone else "pass grouped=None"
                 raise (InputError if self._is_gone else NotGroupedError)(

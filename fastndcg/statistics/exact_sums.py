@@ -228,7 +228,7 @@ class Moments(NamedTuple):
         # (sum of w)^2 times the sum of w^2 (v - m)^2
         off_mean = squares * w**2 - 2 * total * w * products + total**2 * w_squares
         freedom = (w**2 - (w_squares << scale)) / (w_squares << scale)
-        return math.sqrt(max((off_mean * n << scale) / ((n - 1) * w**4), 0.0)), freedom
+        return root(max(off_mean * n << scale, 0), (n - 1) * w**4), freedom
 
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; NaN for no values, or a NaN among them."""

@@ -128,3 +128,12 @@ def test_products_that_overflow_are_refused():
     values, weight = np.array([1e300, 1.0]), np.array([1e300, 1.0])
     with pytest.raises(InputError, match="1 of 2 numbers to sum are not finite"), np.errstate(over="ignore"):
         exact_sums.Moments.of(values, weight)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-160])
+def test_errors_of_extreme_values(scale):
+    error, freedom = exact_sums.Moments.of(np.array([1, 3]) * scale, np.array([1.0, 2.0])).error(
+        weighted=True
+    )
+    plain, same = exact_sums.Moments.of(np.array([1.0, 3]), np.array([1.0, 2.0])).error(weighted=True)
+    assert (error, freedom) == (pytest.approx(plain * scale, rel=1e-12), same)
