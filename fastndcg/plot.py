@@ -1,4 +1,4 @@
-"""Plots of measures, scores and comparisons, as Altair charts to restyle or save. Needs the extra `plot`.
+"""Plots of measures, scores and comparisons, as Altair charts to restyle or save. Needs the extra `report`.
 
 Each function returns a chart, and raises `ExtraError` if Altair is not installed. `chart.save("x.png")`
 also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it loads Altair's library. The

@@ -3,7 +3,7 @@
 
 python scripts/picture.py
 
-It writes `docs/_static/comparison.svg`, or what `--out` names, and needs the extra `plot`.
+It writes `docs/_static/comparison.svg`, or what `--out` names, and needs the extra `report`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 The confidence intervals must exclude a loss of more than the margin, over all queries and within each slice.
 Otherwise the script exits with 1, which stops a pipeline. Without files it generates a sample of two systems.
-It needs the extra `plot`.
+It needs the extra `report`.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class Comparison(AsFrame):
 
     @property
     def plot(self) -> ComparisonPlots:
-        """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
+        """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `report`."""
         from fastndcg.charts.plots import ComparisonPlots
 
         return ComparisonPlots(self)

@@ -299,7 +299,7 @@ class History:
         confidence: float = 0.95,
         threshold: float | None = None,
     ) -> Chart:
-        """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `plot`."""
+        """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `report`."""
         from fastndcg.charts.plots import over_time
 
         return over_time(self.table(measure, name=name, confidence=confidence), threshold)

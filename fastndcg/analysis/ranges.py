@@ -63,7 +63,7 @@ class Ranges(OfOrders):
 
     def plot(self) -> Chart:
         """Plot the three means of each measure, and over ties that of the order of the data. See
-        `fastndcg.plot.ties`. It needs the extra `plot`.
+        `fastndcg.plot.ties`. It needs the extra `report`.
         """
         from fastndcg.charts import plots
 

@@ -67,7 +67,7 @@ def draw(rows: Rows, layers: Sequence[Layer], title: str, subtitle: str, height:
     )
     said = "; ".join(map(", ".join, islice(texts, _SAID)))
     spec["description"] = shorten(f"{title}. {subtitle}. {', '.join(rows[0])}: {said}.", _DESCRIPTION)
-    return library("altair", "Altair", "plot", "a picture").Chart.from_dict(spec)
+    return library("altair", "Altair", "report", "a picture").Chart.from_dict(spec)
 
 
 def _data_of(rows: Rows) -> Spec:

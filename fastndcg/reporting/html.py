@@ -17,7 +17,7 @@ from fastndcg.errors import InputError, MeasureError, library
 if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
-CONVERTER = "vl_convert", "vl-convert-python", "plot", "a report"
+CONVERTER = "vl_convert", "vl-convert-python", "report", "a report"
 _WIDTH, _LABEL = 320, 110  # sizes of pictures and names in them, for telephones; wider screens enlarge them
 
 

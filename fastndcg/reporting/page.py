@@ -59,7 +59,7 @@ def report(
     It begins with the answer: which system is better, by how much, how sure that is, where it is worse, and
     what to be careful about. The comparison, slices, the queries that differ most, the worst queries and
     what was evaluated follow. The page is one file without scripts that loads nothing from the network.
-    Needs the extra `plot`.
+    Needs the extra `report`.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def history_page(
 ) -> None:
     """Write an HTML page of all measures of a history by date: a picture and a table each.
 
-    It is written whole or not at all, loads nothing from the network, and needs the extra `plot`. Raises
+    It is written whole or not at all, loads nothing from the network, and needs the extra `report`. Raises
     what `History.table` and `report` raise.
     """
     check_extra()
@@ -187,7 +187,7 @@ def check_extra() -> None:
     """Import the libraries of a page. Raise `ExtraError` if one is missing, and `FastndcgError` if the one
     that draws would end this process: V8 in vl-convert aborts where it cannot reserve addresses.
     """
-    library("altair", "Altair", "plot", "a report")
+    library("altair", "Altair", "report", "a report")
     library(*html.CONVERTER)
     with suppress(ModuleNotFoundError):  # Windows has no such limit
         import resource

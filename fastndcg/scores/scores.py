@@ -374,7 +374,7 @@ class Scores(AsFrame):
 
     @property
     def plot(self) -> ScoresPlots:
-        """Pictures: `scores.plot.distribution("nDCG@10")`. It needs the extra `plot`."""
+        """Pictures: `scores.plot.distribution("nDCG@10")`. It needs the extra `report`."""
         from fastndcg.charts.plots import ScoresPlots
 
         return ScoresPlots(self)

@@ -147,7 +147,7 @@ def test_a_chart_is_saved(tmp_path, systems):
 def test_without_altair_the_error_has_the_command(monkeypatch, systems):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(
-        fn.ExtraError, match=r"Altair, which is not installed: pip install 'fastndcg\[plot\]'"
+        fn.ExtraError, match=r"Altair, which is not installed: pip install 'fastndcg\[report\]'"
     ):
         systems["bm25"].plot.distribution("nDCG@5")
 

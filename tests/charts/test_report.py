@@ -356,7 +356,7 @@ except fn.FastndcgError as error:
 def test_without_the_extra_the_error_has_the_command(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
-        fn.ExtraError, match=rf"{name}, which is not installed: pip install 'fastndcg\[plot\]'"
+        fn.ExtraError, match=rf"{name}, which is not installed: pip install 'fastndcg\[report\]'"
     ):
         check_extra()
 

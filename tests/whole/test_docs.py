@@ -258,7 +258,7 @@ def test_lists_in_the_repository_are_those_of_the_package(name):
 
 def test_the_first_command_brings_all_that_the_first_pages_use():
     (extras,) = re.findall(r"pip install '\.\[([^]]*)\]' && fastndcg demo", README)
-    assert extras.split(",") == ["cli", "plot"]
+    assert extras.split(",") == ["cli", "report"]
 
 
 @pytest.mark.parametrize(
