@@ -147,7 +147,7 @@ def slices_text(rows: Rows, keys: int, drops: Any, see: str = "--format csv") ->
     shown = [
         {name: value for name, value in row.items() if name != "small"}
         | {name: name_of(row[name]) for name in names}
-        | {name: f"{row[name]:,}" for name in ("queries", "empty") if name in row}
+        | {name: f"{row[name]:,}" for name in ("queries", "empty") if row.get(name) is not None}
         | {"": "small" if row["small"] else ""}
         for row in rows
     ]

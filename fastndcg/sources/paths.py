@@ -115,7 +115,7 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
                 raise SourceError(
                     f'{text} is a measure, not a file; name the data first, then measure="{text}"'
                 )
-            hint = suggest(name, [info.base_name for info in known])
+            hint = suggest(name, [info.base_name for info in known if info.base_name[0] != "."])
             raise SourceError(f"{text} does not exist.{hint} Check the path.")
         step = f", or name each file, as in {text}/*" if is_a == fs.FileType.Directory else ""
         raise SourceError(f"{missing}; expected names that end in {kind.expected}. Check the path{step}.")

@@ -953,6 +953,7 @@ def test_files_without_header_in_every_command(command, tmp_path, monkeypatch):
     assert "0.81546" in ran.stdout or command in ("check", "pool")
 
 
-def test_columns_of_two_tables_for_one():
+def test_columns_of_two_tables_for_one(tmp_path):
+    (tmp_path / "r.csv").write_text("1,1,0.5\n")
     with pytest.raises(fn.InputTypeError, match=r'expected a list for one table, as in columns=\["query_id"'):
-        fn.read_csv("r.csv", columns={"run": ["query_id"]})
+        fn.read_csv(tmp_path / "r.csv", columns={"run": ["query_id"]})
