@@ -12,6 +12,7 @@ import oracle
 import fastndcg as fn
 from fastndcg.measures import DEFINITIONS
 from fastndcg.sources.streams import RankingsStream
+from fastndcg.tables.intents import IntentGrades
 
 GRADES = (0, 1, 2, 3, 4)
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.6, 0.7, 1.1, 2.5)  # few of them, and their sums, are exact
@@ -144,11 +145,12 @@ def _rows_of(lengths, queries, rng):
 
 
 def entries_of(grades):
-    """A matrix of intent grades as three arrays, or as it is where none is masked."""
+    """A matrix of intent grades as `IntentGrades`, or as it is where none is masked."""
     if not np.ma.getmaskarray(grades).any() and grades.shape[1]:
         return grades.data
     there = ~np.ma.getmaskarray(grades)
-    return np.append(0, np.cumsum(there.sum(axis=1))), np.nonzero(there)[1], grades.data[there]
+    offsets = np.append(0, np.cumsum(there.sum(axis=1))).astype(np.int64)
+    return IntentGrades(offsets, np.nonzero(there)[1], grades.data[there])
 
 
 def mappings_of(grades):

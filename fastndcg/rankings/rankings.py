@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,15 @@ from fastndcg.tables.grouping import group_by_query
 from fastndcg.tables.intents import IntentGrades, IntentProbabilities
 from fastndcg.tables.layouts import flat_of_lists, flat_of_matrices, in_query_order, offsets_of_groups
 from fastndcg.tables.locations import BY_ROW, Blame
-from fastndcg.tables.roles import OF_ONE_TABLE, OF_TEXT, Roles, with_roles, with_roles_of_both
+from fastndcg.tables.roles import (
+    OF_ONE_TABLE,
+    OF_TEXT,
+    Function,
+    Roles,
+    with_keywords,
+    with_roles,
+    with_roles_of_both,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -44,19 +52,14 @@ if TYPE_CHECKING:
     )
 
 _BLOCK = 1 << 20  # rows that are examined together, so that temporary arrays stay small
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def with_columns(function: Function) -> Function:
-    """Show the `**columns` of a constructor as keywords in `help` and in notebooks."""
-    signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
+    """Show the `**columns` of a constructor as keywords, and refuse others."""
     known = inspect.signature(cast_columns).parameters.values()
-    more = [
-        each for each in known if each.kind is each.KEYWORD_ONLY and each.name not in signature.parameters
-    ]
-    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    return known_arguments(function)
+    return known_arguments(
+        with_keywords(function, (each for each in known if each.kind is each.KEYWORD_ONLY))
+    )
 
 
 class Rankings:
@@ -156,7 +159,7 @@ class Rankings:
         intents : a list of grades for each document, optional
             For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an
             Arrow list array, or a matrix (n_docs, n_intents); None, or the end of a shorter list, for an
-            intent for which it was not judged. Or the three arrays of `IntentGrades`.
+            intent for which it was not judged.
         judged_intents : a list of grades for each document of `judged`, optional
             Needed if both `judged` and `intents` are given. Where several documents gain equally, the ideal
             ranking of alpha_nDCG takes the first of them.
@@ -524,17 +527,7 @@ class Rankings:
                 "expected a slice of step 1, as in rankings[100:200], a mask, or a list of ids"
             )
         start, stop, _ = part.indices(self.n_queries)
-        stop = max(start, stop)
-        first, last = int(self.offsets[start]), int(self.offsets[stop])
-        fields = self.__getstate__() | {"_query_ids": self.query_ids}
-        if fields["_first_row"] is not None:
-            fields["_first_row"] += first
-        ends = dict.fromkeys(_OF_QUERIES, (start, stop)) | dict.fromkeys(_OF_DOCUMENTS, (first, last))
-        if self.judged is not None:
-            ends["judged_intents"] = int(self.judged.offsets[start]), int(self.judged.offsets[stop])
-        fields |= {name: _part(fields[name], *of) for name, of in ends.items() if fields[name] is not None}
-        fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
-        return self._of(**fields)
+        return self._chosen(slice(start, max(start, stop)))
 
     def _rows_of(self, chosen: Any) -> Int64:
         """Return the indices of the queries of a mask, or of a list of ids."""
@@ -568,15 +561,18 @@ class Rankings:
             raise InputError("an id appears twice in the list; name each query once")
         return np.asarray(rows, np.int64)
 
-    def _chosen(self, rows: Int64) -> Self:
-        """The queries of these rows, in this order."""
-        fields = self.__getstate__() | {"_query_ids": self.query_ids, "_first_row": None}
-        documents = runs_of(self.offsets[rows], self.lengths[rows])
+    def _chosen(self, rows: slice | Int64) -> Self:
+        """The queries of these rows, in this order; those of a slice without a copy."""
+        fields = self.__getstate__() | {"_query_ids": self.query_ids}
+        if not isinstance(rows, slice):
+            fields["_first_row"] = None
+        elif fields["_first_row"] is not None:
+            fields["_first_row"] += int(self.offsets[rows.start])
+        fields["offsets"], documents = _entries(self.offsets, rows)
         of = dict.fromkeys(_OF_QUERIES, rows) | dict.fromkeys(_OF_DOCUMENTS, documents)
         if self.judged is not None:
-            of["judged_intents"] = runs_of(self.judged.offsets[rows], np.diff(self.judged.offsets)[rows])
+            of["judged_intents"] = _entries(self.judged.offsets, rows)[1]
         fields |= {name: _taken(fields[name], each) for name, each in of.items() if fields[name] is not None}
-        fields["offsets"] = read_only(offsets_from(self.lengths[rows]))
         return self._of(**fields)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -606,25 +602,6 @@ class Rankings:
             notes.append("some unjudged" if not self.is_judged.all() else "all judged")
         return f"Rankings({', '.join(notes)})"
 
-    def _repr_html_(self) -> str:
-        from fastndcg.common.markup import html_table
-
-        grades = self._grades
-        facts = {"queries": f"{self.n_queries:,}", "documents": f"{self.n_docs:,}"}
-        facts["documents of the longest list"] = f"{int(self.lengths.max(initial=0)):,}"
-        facts["queries without documents"] = f"{int((self.lengths == 0).sum()):,}"
-        if self.n_docs:
-            facts["grades"] = f"{grades.lowest:g} to {grades.highest:g} ({self.relevance.dtype})"
-        facts["scores"] = str(self.scores.dtype)
-        if self.judged is not None:
-            facts["judged documents in the pool"] = f"{len(self.judged.relevance):,}"
-        if self.is_judged is not None:
-            facts["unjudged documents"] = f"{int((~self.is_judged).sum()):,}"
-        has = {"document ids": self.doc_ids, "intents": self.intents, "propensities": self.propensity}
-        facts["also"] = ", ".join(name for name, column in has.items() if column is not None)
-        facts["columns of queries"] = ", ".join(self.queries.column_names)
-        return html_table([["Rankings", ""], *([name, text] for name, text in facts.items() if text)], 1)
-
     @property
     def _rows_of_run(self) -> Int64 | None:
         """The row of each document in the run, (n_docs,), where joining moved documents of a query."""
@@ -641,23 +618,23 @@ class Rankings:
         return self._blame.name_of(query)
 
 
-def _part(column: Any, first: int, last: int) -> Any:
-    """Return consecutive entries without a copy. In a tuple, such as `JudgedPool`, columns follow offsets."""
-    if not isinstance(column, tuple):
-        return column[first:last]
-    offsets, *columns = column
-    start, stop = offsets[first], offsets[last]
-    return type(column)(read_only(offsets[first : last + 1] - start), *(each[start:stop] for each in columns))
-
-
-def _taken(column: Any, rows: Int64) -> Any:
-    """Return these entries, in this order; see `_part`."""
-    if not isinstance(column, tuple):
-        return read_only(column[rows]) if isinstance(column, np.ndarray) else column.take(pa.array(rows))
-    offsets, *columns = column
+def _entries(offsets: Int64, rows: slice | Int64) -> tuple[Int64, slice | Int64]:
+    """Offsets of these lists alone, and the rows of their entries."""
+    if isinstance(rows, slice):
+        entries = slice(int(offsets[rows.start]), int(offsets[rows.stop]))
+        return read_only(offsets[rows.start : rows.stop + 1] - entries.start), entries
     lengths = np.diff(offsets)[rows]
-    within = runs_of(offsets[rows], lengths)
-    return type(column)(read_only(offsets_from(lengths)), *(read_only(each[within]) for each in columns))
+    return read_only(offsets_from(lengths)), runs_of(offsets[rows], lengths)
+
+
+def _taken(column: Any, rows: slice | Int64) -> Any:
+    """These entries, in this order. In a tuple, such as `JudgedPool`, columns follow offsets."""
+    if isinstance(column, tuple):
+        offsets, entries = _entries(column[0], rows)
+        return type(column)(offsets, *(_taken(each, entries) for each in column[1:]))
+    if isinstance(rows, slice):
+        return column[rows]
+    return read_only(column[rows]) if isinstance(column, np.ndarray) else column.take(pa.array(rows))
 
 
 # attributes in pickles: those that the class declares, and five more. `_first_row` is the number of the first

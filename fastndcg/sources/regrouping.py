@@ -19,7 +19,8 @@ from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.dataset import ANEW
 from fastndcg.sources.open_file import naming
 from fastndcg.sources.streams import NotGroupedError
-from fastndcg.tables.arrow import grouped_rows, several_rows_of_lists
+from fastndcg.tables.arrow import grouped_rows
+from fastndcg.tables.lists import several_rows_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

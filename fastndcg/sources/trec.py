@@ -54,12 +54,12 @@ from fastndcg.tables.joins import check_options
 from fastndcg.tables.locations import Blame
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.tables.shapes import (
-    columns_of_queries,
     find_columns,
     has_columns,
     is_answer,
     refuse_columns,
     side_of_data,
+    side_of_queries,
     side_of_table,
 )
 from fastndcg.tables.sides import Role, Side, naming, with_values
@@ -391,7 +391,7 @@ def file_side(
     if found_files.format is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
         queries = queries_of_json(name, text_of_file(name), roles.duplicates)
-        side = side_of_table(name, *columns_of_queries(name, queries, role, roles, intents=intents), role)
+        side = side_of_queries(name, queries, role, roles, intents=intents)
         if not len(side.codes):
             raise SourceError(f"{name} has no documents; expected at least one, {WANTED}")
         return side, None

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Array, Int64, codes_from, offsets_from, plain_numbers, read_only, runs_of
+from fastndcg.common.arrays import Array, Int64, offsets_from, plain_numbers, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, combine, is_list, is_number
 from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
-
-_MOST_INTENTS = 2**20  # of a query: memory for each is held, whether it occurs or not
 
 
 class IntentGrades(NamedTuple):
@@ -52,7 +50,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     >>> intent_grades("intents", [[1, None, 2], None, [0]], 3)
     IntentGrades(offsets=array([0, 2, 2, 3]), numbers=array([0, 2, 0]), grades=array([1, 2, 0]))
     """
-    found = _of_arrays(name, values) if isinstance(values, tuple) else _of_lists(name, values)
+    found = values if isinstance(values, IntentGrades) else _of_lists(name, values)
     if len(found.offsets) - 1 != rows:
         raise InputError(
             f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; "
@@ -65,7 +63,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
             f"of {_document(found.offsets, entry)}; expected finite grades, and None for an intent that it "
             "was not judged for"
         )
-    return IntentGrades(*map(read_only, found))
+    return IntentGrades(read_only(found.offsets), read_only(found.numbers), plain_numbers(found.grades))
 
 
 def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = str) -> IntentProbabilities:
@@ -96,50 +94,13 @@ def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = s
     return IntentProbabilities(read_only(offsets), read_only(numbers))
 
 
-def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
-    wanted = "expected three arrays: offsets (n_docs + 1,), intents and grades (n_entries,)"
-    if len(arrays) != 3:
-        raise InputTypeError(f"{name} is a tuple of {len(arrays)}; {wanted}, or a list for each document")
-    offsets, numbers, grades = (np.asarray(array) for array in arrays)
-    if any(array.dtype.kind not in "ui" for array in (offsets, numbers)) or grades.dtype.kind not in "buif":
-        raise InputTypeError(
-            f"{name} has dtypes {offsets.dtype}, {numbers.dtype} and {grades.dtype}; "
-            f"{wanted}, the first two whole numbers"
-        )
-    ends = not len(offsets) or offsets[0] != 0 or offsets[-1] != len(numbers)
-    if ends or len(numbers) != len(grades) or (offsets[1:] < offsets[:-1]).any():
-        raise InputError(
-            f"{name} has offsets that do not ascend from 0 to its {len(numbers)} intents and {len(grades)} "
-            f"grades; {wanted}"
-        )
-    if len(numbers) and (numbers.min() < 0 or numbers.max() >= _MOST_INTENTS):
-        number = numbers.min() if numbers.min() < 0 else numbers.max()
-        raise InputError(
-            f"{name} holds intent {number}; intents are numbered from 0 in each query, below {_MOST_INTENTS}"
-        )
-    offsets, numbers = offsets.astype(np.int64), numbers.astype(np.int64)
-    document = codes_from(offsets)
-    order = np.lexsort((numbers, document))
-    numbers, grades = numbers[order], plain_numbers(grades[order])
-    twice = (numbers[1:] == numbers[:-1]) & (document[1:] == document[:-1])
-    if twice.any():
-        entry = int(np.argmax(twice))
-        raise InputError(
-            f"{name} has intent {numbers[entry]} of {_document(offsets, entry)} twice; "
-            "a document has one grade per intent"
-        )
-    return IntentGrades(offsets, numbers, grades)
-
-
 def _of_lists(name: str, values: Any) -> IntentGrades:
     if isinstance(values, np.ndarray) and values.ndim == 2:
         if values.dtype.kind not in "buif":
             raise InputTypeError(f"{name} is of dtype {values.dtype}; expected integer or float grades")
         rows, width = values.shape
         numbers = np.tile(np.arange(width, dtype=np.int64), rows)
-        return IntentGrades(
-            np.arange(rows + 1, dtype=np.int64) * width, numbers, plain_numbers(values.ravel())
-        )
+        return IntentGrades(np.arange(rows + 1, dtype=np.int64) * width, numbers, values.ravel())
     lists = _list_array(name, values, "grades, as in [[1, 0], [0, 2]]")
     offsets, flat = _flat(lists)
     numbers = runs_of(0, np.diff(offsets))
@@ -147,7 +108,7 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
         judged = array_of(flat.is_valid())
         offsets = offsets_from(judged)[offsets]
         numbers, flat = numbers[judged], flat.drop_null()
-    return IntentGrades(offsets, numbers, plain_numbers(array_of(flat)))
+    return IntentGrades(offsets, numbers, array_of(flat))
 
 
 def _list_array(name: str, values: Any, wanted: str) -> pa.Array:

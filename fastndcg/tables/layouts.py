@@ -89,7 +89,7 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
             "Lists of ids go into dicts: evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
         )
     if len(lengths) > 1 and {*columns} <= {"query_ids", "queries"}:  # others go with grades
-        from fastndcg.tables.arrow import refuse_ids
+        from fastndcg.tables.lists import refuse_ids
 
         refuse_ids(
             offsets,

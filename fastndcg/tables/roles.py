@@ -55,21 +55,17 @@ USUAL_NAMES, OTHER_NAMES = (
 )
 
 _SHOWN = 12  # names that a message lists; a feature table has hundreds
-_OPTIONS = (
-    "nan",
-    "rank",
-    "ascending",
-    "unjudged",
-    "grades",
-    "types",
-    "columns",
-    "sep",
-    "decimal",
-    "duplicates",
-)
 # columns that are read only where named
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
 _ID_LISTS = "relevant_ids", "retrieved_ids"
+_NAMED = ("query", "relevance", "score", "doc_id", "rank", "weight", *_ID_LISTS)
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "duplicates": get_args(Duplicates),
+    "unjudged": get_args(Unjudged),
+    "nan": get_args(NaN),
+    "ascending": (True, False),
+    "decimal": (".", ","),
+}
 
 
 class Place(str):
@@ -126,15 +122,17 @@ class Roles:
         for each in fields(self):
             if isinstance(value := getattr(self, each.name), Integral) and each.name in _NAMED:
                 object.__setattr__(self, each.name, _place(each.name, value))
-        check_choice("duplicates", self.duplicates, get_args(Duplicates))
-        check_choice("unjudged", self.unjudged, get_args(Unjudged))
-        check_choice("nan", self.nan, get_args(NaN))
-        check_choice("ascending", self.ascending, (True, False))
+        for name, known in _CHOICES.items():
+            check_choice(name, getattr(self, name), known)
         if self.grades is not None:
             _check_grades(self.grades)
-        if self.types is not None:
-            _check_types(self.types)
-        _check_dialect(self.columns, self.sep, self.decimal)
+        _ = self.given_types
+        _check_dialect(self.columns, self.sep)
+
+    @property
+    def are_named(self) -> bool:
+        """Whether the caller named the grades, the scores or the ranks."""
+        return any(each is not None for each in (self.relevance, self.score, self.rank))
 
     @property
     def one_grade(self) -> float | None:
@@ -144,10 +142,21 @@ class Roles:
     @property
     def given_types(self) -> dict[str, pa.DataType]:
         """The types of `types`, as Arrow's."""
-        return {
-            name: pa.type_for_alias(kind) if isinstance(kind, str) else kind
-            for name, kind in (self.types or {}).items()
-        }
+        if not isinstance(self.types, Mapping | None):
+            raise InputTypeError(
+                f"types is a {type(self.types).__name__}; expected the type of each column, "
+                'as in types={"score": "float64"}'
+            )
+        found = {}
+        for name, kind in (self.types or {}).items():
+            try:
+                found[name] = kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind)
+            except (TypeError, ValueError):
+                raise InputTypeError(
+                    f'types={{"{name}": "{kind}"}} is not a type of Arrow; expected for example '
+                    '"string", "int64" or "float64"'
+                ) from None
+        return found
 
     def dialect(self, role: Literal["relevance", "score"] | None = None) -> Dialect:
         """How the caller says that a file of text writes its table; the judgments or the run, with `role`.
@@ -168,14 +177,12 @@ class Roles:
             has_grades = self.relevance in names or fitting(names, "relevance")
             has_order = order in names or fitting(names, "score") or fitting(names, "rank")
             names = None if has_grades and not has_order else names
-        scored, graded = isinstance(order, Place), isinstance(self.relevance, Place)
-        of_ids = isinstance(self.query, Place) or isinstance(self.doc_id, Place)
-        if role == "score":
-            has_places = scored
-        elif role == "relevance":  # places of ids alone are those of judgments
-            has_places = graded or (of_ids and not scored)
-        else:
-            has_places = graded or scored or of_ids
+        scored, graded, *of_ids = (
+            isinstance(each, Place) for each in (order, self.relevance, self.query, self.doc_id)
+        )
+        has_places = scored if role != "relevance" else False
+        if role != "score":  # places of ids alone are those of judgments
+            has_places |= graded or (any(of_ids) and not scored)
         return Dialect(names, "\t" if self.sep == "\\t" else self.sep, self.decimal, has_places)
 
     @classmethod
@@ -281,26 +288,6 @@ def _check_grades(grades: object) -> None:
             raise InputError(f"grades has {grade!r} for {word!r}; expected a finite number")
 
 
-def _check_types(types: object) -> None:
-    if not isinstance(types, Mapping):
-        raise InputTypeError(
-            f"types is a {type(types).__name__}; expected the type of each column, "
-            'as in types={"score": "float64"}'
-        )
-    for name, kind in types.items():
-        try:
-            if not isinstance(name, str) or not isinstance(kind, pa.DataType):
-                pa.type_for_alias(kind)
-        except (TypeError, ValueError):
-            raise InputTypeError(
-                f'types={{"{name}": "{kind}"}} is not a type of Arrow; expected for example '
-                '"string", "int64" or "float64"'
-            ) from None
-
-
-_NAMED = ("query", "relevance", "score", "doc_id", "rank", "weight", *_ID_LISTS)
-
-
 def _place(argument: str, value: Any) -> Place:
     if isinstance(value, bool) or value < 0:
         raise InputTypeError(
@@ -310,7 +297,7 @@ def _place(argument: str, value: Any) -> Place:
     return Place(int(value))
 
 
-def _check_dialect(columns: object, sep: object, decimal: object) -> None:
+def _check_dialect(columns: object, sep: object) -> None:
     for key, names in columns.items() if isinstance(columns, Mapping) else [("qrels", columns)]:
         if key not in ("qrels", "run") or isinstance(names, str) or not isinstance(names, Iterable | None):
             raise InputTypeError(
@@ -320,7 +307,6 @@ def _check_dialect(columns: object, sep: object, decimal: object) -> None:
             )
     if sep is not None and (not isinstance(sep, str) or not sep or set(sep) & set('\r\n"')):
         raise InputTypeError(f'sep is {sep!r}; expected the separator of fields, as in sep="|"')
-    check_choice("decimal", decimal, (".", ","))
 
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -331,22 +317,26 @@ OF_ONE_TABLE = ("is_judged", "intents", "propensity")
 OF_TEXT = ("types", "sep", "decimal")  # options of files of text
 
 
+def with_keywords(function: Function, keywords: Iterable[inspect.Parameter]) -> Function:
+    """Show keywords in place of the `**` of a function in `help` and in notebooks."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    more = [each for each in keywords if each.name not in signature.parameters]
+    function.__signature__ = signature.replace(parameters=[*first, *more, *own[len(first) :]])  # type: ignore[attr-defined]
+    return function
+
+
 def with_roles(
     function: Function, roles_type: type[Roles] = Roles, without: Collection[str] = ()
 ) -> Function:
-    """Show the `**roles` of a function as keywords in `help` and in notebooks, `without` some of them."""
-    signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
-    roles = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
-        )
-        for field in fields(roles_type)
-        if field.name not in without
-    ]
-    first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
-    function.__signature__ = signature.replace(parameters=[*first, *roles, *own[len(first) :]])  # type: ignore[attr-defined]
-    return function
+    """Show the `**roles` of a function as keywords, `without` some of them."""
+    known = (field for field in fields(roles_type) if field.name not in without)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return with_keywords(
+        function,
+        (inspect.Parameter(each.name, kind, default=each.default, annotation=each.type) for each in known),
+    )
 
 
 def with_roles_of_both(function: Function, without: Collection[str] = ()) -> Function:
@@ -381,7 +371,6 @@ def find_columns(
             f"grades={roles.grades} is the grade of every judgment, and this table has predictions; name its "
             "column of grades by relevance="
         )
-    is_named = roles.relevance is not None or roles.score is not None or roles.rank is not None
     kept = named_columns(names, "keep", roles.keep) if roles.keep else ()
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     others = (name for role, name in optional.items() if role != "doc_id" and name is not None)
@@ -391,10 +380,10 @@ def find_columns(
         keys = named_columns(names, "query", named)
         named, keys = (keys[0], ()) if len(keys) == 1 else (None, keys)
         kept = tuple(dict.fromkeys([*keys, *kept]))
-    id_lists = _find_id_lists(names, roles, is_list)
-    if id_lists:
+    found: dict[str, Any] = {**vars(roles), "named": roles.are_named, "keys": keys}
+    if (id_lists := _find_id_lists(names, roles, is_list)) is not None:
+        found |= zip(_ID_LISTS, id_lists, strict=True)
         roles = replace(roles, relevance=id_lists[0], score=id_lists[1])
-        roles = replace(roles, relevant_ids=id_lists[0], retrieved_ids=id_lists[1])
     free = [name for name in names if name not in (roles.relevance, roles.score)]
     all_or_free = names if roles.relevance is not None else free
     relevance = find_column(all_or_free, "relevance", roles.relevance, second_choice=second)
@@ -421,19 +410,10 @@ def find_columns(
             f'two columns of the results would be "weight", of which {weight} has the weights; '
             "rename the other"
         )
-    options: dict[str, Any] = {name: getattr(roles, name) for name in (*_OPTIONS, *_ID_LISTS)}
-    return Columns(
-        query,
-        relevance,
-        score,
-        kept,
-        **optional,
-        **options,
-        keys=keys,
-        named=is_named,
-        asks_for_ids=roles.doc_id is not None or keeps_first,
-        ranks=other_ranks(names, score),
-    )
+    found |= {"query": query, "relevance": relevance, "score": score, "keep": kept} | optional
+    found |= {"rank": roles.rank, "ascending": roles.ascending}
+    asks = roles.doc_id is not None or keeps_first
+    return Columns(**found, asks_for_ids=asks, ranks=other_ranks(names, score))
 
 
 def _find_id_lists(
@@ -445,33 +425,33 @@ def _find_id_lists(
     ('expected_ids', 'retrieved_ids')
     """
     given = [getattr(roles, role) for role in _ID_LISTS]
-    if any(each is not None for each in given):
-        if roles.relevance is not None or roles.score is not None or roles.rank is not None:
+    if given != [None, None]:
+        if roles.are_named:
             raise ColumnError(
                 "relevant_ids= and retrieved_ids= take the place of relevance= and score=; name one pair"
             )
         relevant, retrieved = (find_column(names, *each) for each in zip(_ID_LISTS, given, strict=True))
         return relevant, retrieved
-    if roles.relevance is not None or roles.score is not None or roles.rank is not None:
+    if roles.are_named:
         return None
-    are_grades = fitting(names, "relevance") and (fitting(names, "score") or fitting(names, "rank"))
-    clear = [{normalised(each) for each in USUAL_NAMES[role]} for role in _ID_LISTS]
-    fit = [
-        [name for name in fitting(names, role) if is_list(name) or normalised(name) in clear[at]]
-        for at, role in enumerate(_ID_LISTS)
+    fit = [fitting(names, role) for role in _ID_LISTS]
+    clear = [set(map(normalised, USUAL_NAMES[role])) for role in _ID_LISTS]
+    lists = [
+        [name for name in each if is_list(name) or normalised(name) in known]
+        for each, known in zip(fit, clear, strict=True)
     ]
-    if not all(len(each) == 1 for each in fit) or fit[0] == fit[1]:
-        texts = [fitting(names, role) for role in _ID_LISTS]
-        if all(len(each) == 1 for each in texts) and not fitting(names, "relevance"):
-            one, other = texts[0][0], texts[1][0]
+    if not all(len(each) == 1 for each in lists) or lists[0] == lists[1]:
+        if all(len(each) == 1 for each in fit) and not fitting(names, "relevance"):
+            (one,), (other,) = fit
             raise ColumnError(
                 f'columns "{one}" and "{other}" could be ids of documents, or grades and scores. '
                 f'For ids in text give relevant_ids="{one}", retrieved_ids="{other}"; for grades and scores, '
                 f'relevance="{one}", score="{other}"'
             )
         return None
-    are_clear = all(normalised(each[0]) in known for each, known in zip(fit, clear, strict=True))
-    return (fit[0][0], fit[1][0]) if are_clear or not are_grades else None
+    are_grades = fitting(names, "relevance") and (fitting(names, "score") or fitting(names, "rank"))
+    are_clear = all(normalised(each[0]) in known for each, known in zip(lists, clear, strict=True))
+    return (lists[0][0], lists[1][0]) if are_clear or not are_grades else None
 
 
 def find_order(

@@ -1,6 +1,6 @@
-"""Judgments and runs of any shape as columns query, document and value, and as a side of a join.
+"""Judgments and runs of any shape as a side of a join.
 
-dict, lists, tuples, records, table -> `columns_of` -> `side_of_table` -> `Side`
+dict, JSON -> `side_of_queries`; table, records, tuples -> `find_columns`, `side_of_table`
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import Array, codes_from, offsets_from
+from fastndcg.common.arrays import Array, Int64, offsets_from
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
     combine,
-    decode,
     has_offsets,
     is_list,
     is_number,
@@ -29,11 +28,11 @@ from fastndcg.common.arrow_types import (
     plain,
     whole_ids,
     with_long_offsets,
-    without_points,
 )
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.tables.arrow import check_one_row, falling_ranks, ids_in_text, kept_by_query, split_lists
-from fastndcg.tables.frames import COUNTING, OF_ARRAYS, frame_of, is_row, is_table
+from fastndcg.tables.frames import COUNTING, OF_ARRAYS, frame_of, is_table
+from fastndcg.tables.grouping import group_rows
+from fastndcg.tables.lists import check_one_row, falling_ranks, ids_in_text, split_alike, split_lists
 from fastndcg.tables.locations import BY_ROW, Blame
 from fastndcg.tables.roles import (
     USUAL_NAMES,
@@ -47,7 +46,16 @@ from fastndcg.tables.roles import (
     other_ranks,
 )
 from fastndcg.tables.sides import Role, Side, naming, side_of, with_values
-from fastndcg.tables.values import column_name, integers_if_written_so, nulls_in, numbers_in
+from fastndcg.tables.values import (
+    column_name,
+    doc_ids_in,
+    first_line,
+    ids_in,
+    integers_if_written_so,
+    nulls_in,
+    numbers_in,
+    values_of_queries,
+)
 
 _COLUMNS = "document", "value", "intent"  # of a row, beside that of the query
 _MOST_COLUMNS = 1000  # of a dict of columns
@@ -61,11 +69,6 @@ _PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # fields of structs without
 _WORD = {"relevance": "grade", "score": "score"}
 
 
-def _has_names(row: Any) -> bool:
-    """Whether a named tuple has names of its own, not those of ir_measures."""
-    return hasattr(row, "_asdict") and not hasattr(row, "query_id")
-
-
 class Found(NamedTuple):
     """The columns of judgments or of a run."""
 
@@ -75,7 +78,6 @@ class Found(NamedTuple):
     intent: str | None
     kept: list[str]  # of judgments
     roles: Roles
-    is_table: bool = True  # the caller knows these names
     ranks: str | None = None  # a column of ranks that is not used
     is_text: bool = False  # ids of documents stand in one text, separated by blanks
 
@@ -102,18 +104,11 @@ class Found(NamedTuple):
 
 
 def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does."""
-    return side_of_table(name, *columns_of(name, data, role, roles, intents=intents), role)
+    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does.
 
-
-def columns_of(
-    name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False
-) -> tuple[pa.Table, Found]:
-    """Judgments or a run of any shape in memory, as a table of their columns.
-
-    >>> table, _ = columns_of("run", {"q1": {"a": 0.5}, "q2": {"a": 0.1, "b": 0.9}}, "score", Roles())
-    >>> table.to_pydict()
-    {'query_id': ['q1', 'q2'], 'doc_id': [['a'], ['a', 'b']], 'value': [[0.5], [0.1, 0.9]]}
+    >>> side = side_of_data("run", {"q1": {"a": 0.5}, "q2": [("a", 0.1), ("b", 0.9)]}, "score", Roles())
+    >>> side.queries.to_pylist(), side.codes, side.docs.to_pylist(), side.values
+    (['q1', 'q2'], array([0, 1, 1]), ['a', 'a', 'b'], array([0.5, 0.1, 0.9]))
     """
     if isinstance(data, str | os.PathLike):
         raise InputTypeError(
@@ -122,26 +117,23 @@ def columns_of(
         )
     if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # ranx's Qrels and Run
-    columns = roles.dialect(role).columns
     if isinstance(data, Mapping) and not has_columns(data):
         refuse_columns(name, role, roles, "a dict")
-        return columns_of_queries(name, data.items(), role, roles, intents=intents)
+        return side_of_queries(name, data.items(), role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
-        data = [row._asdict() if _has_names(row) else row for row in data]
-        has_names = columns is not None and all(is_row(row) and len(row) == len(columns) for row in data)
-        if not data or not (has_names or all(isinstance(row, Mapping) for row in data)):
-            refuse_columns(name, role, roles, "no table")
-            return _of_tuples(name, data, role, roles, intents=intents)
+        data, roles = _columns_of_rows(name, list(data), role, roles, intents=intents)
     try:
-        frame = frame_of(data, columns)
+        frame = frame_of(data)
     except InputTypeError:
         raise InputTypeError(
             f"{name} is a {type(data).__name__}; expected a dict of dicts or of lists, a DataFrame, an Arrow "
             f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples. {OF_ARRAYS}."
         ) from None
-    frame = frame.named(name, columns) if all(map(COUNTING.fullmatch, frame.names)) else frame
+    if all(map(COUNTING.fullmatch, frame.names)):
+        frame = frame.named(name, roles.dialect(role).columns)
     found = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
-    return frame.table(found.names, [found.query], found.value or "", found.compared_ranks), found
+    table = frame.table(found.names, [found.query], found.value or "", found.compared_ranks)
+    return side_of_table(name, table, found, role)
 
 
 def has_columns(data: Mapping[Any, Any]) -> bool:
@@ -171,16 +163,12 @@ def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
 # ---- dicts, lists and tuples ----
 
 
-def columns_of_queries(
+def side_of_queries(
     name: str, queries: Iterable[tuple[Any, Any]], role: Role, roles: Roles, *, intents: bool = False
-) -> tuple[pa.Table, Found]:
-    """A row for each query, with lists of its documents and of their values.
-
-    `queries` are ids, each with a dict of its documents, with a list or a set of them, or with pairs.
-    """
-    ids, sizes, has_lists = list[Any](), list[int](), False
+) -> Side:
+    """A side of ids of queries, each with a dict of its documents, a list or a set of them, or pairs."""
+    ids, sizes, has_lists, parts = list[Any](), list[int](), False, list[pa.Table]()
     columns: list[list[Any]] = [[] for _ in range(2 + intents)]  # documents, values, intents
-    parts: list[list[pa.Array]] = []
     for query, documents in queries:
         before = len(columns[0])
         if intents:
@@ -196,19 +184,24 @@ def columns_of_queries(
             columns[1] += values
         ids.append(query)
         sizes.append(len(columns[0]) - before)
-        if len(columns[0]) >= _AT_ONCE:
-            parts.append(_arrays(name, columns, roles))
+        if len(columns[0]) >= _AT_ONCE:  # a file of all as Python's objects takes much more memory
+            parts.append(_table(name, columns, roles))
             columns = [[] for _ in columns]
     if columns[0] or not parts:
-        parts.append(_arrays(name, columns, roles))
+        parts.append(_table(name, columns, roles))
+    try:
+        table = pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise _mixed(name, "documents or values", first_line(error)) from None
     if has_lists and role == "score":
         roles = _best_first(name, roles)
-    if role == "relevance" and any(part[1].null_count for part in parts):
+    if role == "relevance" and table["value"].null_count:
         roles = replace(roles, unjudged="null")
-    offsets = offsets_from(sizes)
-    flat = (_end_to_end(name, of, each) for of, each in zip(_COLUMNS, zip(*parts, strict=True), strict=False))
-    lists = (pa.LargeListArray.from_arrays(offsets, each) for each in flat)
-    return _table([_ids(name, "query", ids), *lists], roles)
+    docs, values, *of_intents = map(with_long_offsets, table.columns)
+    query, offsets = _ids(name, "query", ids), offsets_from(sizes)
+    side = side_of(name, query, docs, lambda _: name, offsets)
+    with naming(name):
+        return with_values(side, role, roles, values, Blame(offsets, query, None), *of_intents)
 
 
 def _best_first(name: str, roles: Roles) -> Roles:
@@ -216,13 +209,6 @@ def _best_first(name: str, roles: Roles) -> Roles:
     if roles.ascending:
         raise InputError(f"ascending=True is for scores, but {name} has lists, which are best first")
     return replace(roles, rank="rank")
-
-
-def _table(columns: Sequence[Any], roles: Roles) -> tuple[pa.Table, Found]:
-    names = "query_id", "doc_id", "value", "intent"
-    intent = names[3] if len(columns) > 3 else None
-    found = Found(names[0], names[1], names[2], intent, [], roles, is_table=False)
-    return pa.table(columns, list(names[: len(columns)])), found
 
 
 def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[list[Any], list[Any] | None]:
@@ -310,55 +296,71 @@ def _by_intent(name: str, query: Any, documents: Any) -> Iterator[tuple[Any, Any
             yield document, grade, intent
 
 
-def _of_tuples(
+def _columns_of_rows(
     name: str, rows: list[Any], role: Role, roles: Roles, *, intents: bool
-) -> tuple[pa.Table, Found]:
-    fields = ("query_id", "doc_id", role, *(["iteration"] if intents else []))
-    is_plain = bool(rows) and all(map(is_row, rows))
-    if is_plain and role == "relevance" and roles.one_grade is not None and {len(row) for row in rows} == {2}:
-        rows = [(*row, roles.one_grade) for row in rows]
-    if is_plain and (intents or any(len(row) != 3 for row in rows)):
-        sizes = ", ".join(map(str, sorted({len(row) for row in rows})[:3]))
-        step = ", or grades=1, the grade of all" if role == "relevance" and sizes == "2" else ""
+) -> tuple[Any, Roles]:
+    """Records, or columns of objects with names such as named tuples, or of plain rows, which have none; and
+    the roles of these.
+    """
+    kinds, own = set(map(type, rows)), ("query_id", "doc_id", role, "iteration")
+    found: Any
+    fields: Sequence[str] | None = getattr(next(iter(kinds)), "_fields", None) if len(kinds) == 1 else None
+    if not rows:
+        fields = own
+    elif fields is None and kinds <= {tuple, list, np.ndarray}:
+        fields = _names_of_fields(name, rows, role, roles, own[:3], intents=intents)
+    if fields is not None:
+        columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in fields)
+        names, found = set(fields), dict(zip(fields, columns, strict=True))
+    else:
+        found = [row if isinstance(row, Mapping) else getattr(row, "__dict__", None) for row in rows]
+        if any(record is None for record in found):
+            shown = " and ".join(sorted(kind.__name__ for kind in kinds))
+            raise InputTypeError(
+                f"{name} has rows of {shown}; expected tuples or records with query_id, doc_id and {role}, "
+                f"or plain tuples in this order. {OF_ARRAYS}."
+            )
+        names = set().union(*found)
+    # of plain tuples and of ir_measures': names that the caller gives are of the other side
+    if names <= {*own, "relevance", "score"} and not any(issubclass(kind, Mapping) for kind in kinds):
+        roles = replace(roles, query=None, doc_id=None, relevance=None, score=None, intents=None)
+    return found, roles
+
+
+def _names_of_fields(
+    name: str, rows: list[Any], role: Role, roles: Roles, own: Sequence[str], *, intents: bool
+) -> Sequence[str]:
+    """Names for the fields of plain rows: those of `columns`, places, or query, document and value."""
+    dialect, widths = roles.dialect(role), sorted({len(row) for row in rows})
+    if len(widths) == 1 and dialect.has_places:
+        return [str(place) for place in range(widths[0])]
+    if dialect.columns is not None and widths == [len(dialect.columns)]:
+        return dialect.columns
+    if role == "relevance" and roles.one_grade is not None and widths == [2]:
+        return own[:2]
+    if intents or widths != [3]:
+        step = ", or grades=1, the grade of all" if role == "relevance" and widths == [2] else ""
         raise InputTypeError(
-            f"{name} has tuples of {sizes} values; expected (query, document, {_WORD[role]}), or a name for "
-            f'each value, as in columns=["query_id", "doc_id", "{role}"]{step}. {OF_ARRAYS}.'
+            f"{name} has tuples of {', '.join(map(str, widths[:3]))} values; expected (query, document, "
+            f"{_WORD[role]}), or a name for each value, as in "
+            f'columns=["query_id", "doc_id", "{role}"]{step}. {OF_ARRAYS}.'
         )
-    if is_plain and all(type(row) is list and all(isinstance(each, int) for each in row) for row in rows):
+    if all(type(row) is list and all(isinstance(each, int) for each in row) for row in rows):
         raise InputTypeError(
             f"{name} has lists of three whole numbers, which could be (query, document, {_WORD[role]}) or "
             "ids of documents. Give tuples, or columns=, for the first, and dicts for the second, as in "
             "evaluate({query: relevant ids}, {query: retrieved ids}, measures)."
         )
-    try:
-        columns = (
-            [list(column) for column in zip(*rows, strict=True)]
-            if is_plain
-            else [[getattr(row, field) for row in rows] for field in fields]
-        )
-    except AttributeError as error:
-        raise InputTypeError(
-            f"{name} holds {type(error.obj).__name__} without {error.name}; "
-            f"expected tuples with query_id, doc_id and {role}, or plain ones in this order. {OF_ARRAYS}."
-        ) from None
-    return _table([_ids(name, "query", columns[0]), *_arrays(name, columns[1:], roles)], roles)
+    return own
 
 
-def _arrays(name: str, columns: list[list[Any]], roles: Roles) -> list[pa.Array]:
-    docs, values, *intents = columns
-    ids = [_ids(name, "intent", each) for each in intents]
-    return [_ids(name, "document", docs), _numbers(name, values, roles), *ids]
-
-
-def _end_to_end(name: str, of: str, parts: Sequence[pa.Array]) -> pa.Array:
-    if of == "value" and any(part.null_count for part in parts):
-        parts = [part.cast(pa.float64()) for part in parts]
-    kinds = {part.type for part in parts}
-    if len(kinds) == 1:
-        return combine(with_long_offsets(pa.chunked_array(parts)))
-    if of != "value" or not all(map(is_number, kinds)):
-        raise _mixed(name, of, " and ".join(sorted(map(str, kinds))))
-    return column_of(np.concatenate([array_of(part) for part in parts]))
+def _table(name: str, columns: list[list[Any]], roles: Roles) -> pa.Table:
+    """Documents, values and intents that Python holds."""
+    found = [
+        _numbers(name, values, roles) if of == "value" else _ids(name, of, values)
+        for of, values in zip(_COLUMNS, columns, strict=False)
+    ]
+    return pa.table(found, _COLUMNS[: len(found)])
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
@@ -367,7 +369,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     try:
         ids = whole_ids(pa.array(values))
     except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
-        raise _mixed(name, of, str(error)) from None
+        raise _mixed(name, f"{of} ids", str(error)) from None
     if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
         step = f". {OF_ARRAYS}." if pa.types.is_floating(ids.type) else ""
         raise InputTypeError(
@@ -380,9 +382,9 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     return ids
 
 
-def _mixed(name: str, of: str, what: str) -> InputTypeError:
+def _mixed(name: str, what: str, error: str) -> InputTypeError:
     return InputTypeError(
-        f"{name} has {of}{'s' if of == 'value' else ' ids'} of mixed or unknown types: {what}. "
+        f"{name} has {what} of mixed or unknown types: {error}. "
         "Make all of them strings, or all of them whole numbers."
     )
 
@@ -390,7 +392,7 @@ def _mixed(name: str, of: str, what: str) -> InputTypeError:
 def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
     array = np.array(values) if values else np.empty(0, np.int64)
     if array.ndim == 1 and array.dtype.kind in "buif":
-        return pa.array(array) if array.dtype.kind == "b" else column_of(array)
+        return column_of(array.view(np.uint8) if array.dtype.kind == "b" else array)
     with suppress(TypeError, ValueError, OverflowError, pa.ArrowException):
         column = pa.array(values)  # words, or numbers of which some are None
         is_null = pa.types.is_null(column.type)
@@ -435,7 +437,7 @@ def find_columns(
                 raise ColumnError(f"{error}{step}") from None
         intent = find_column(present, "intent", roles.intents) if intents else None
         ranks = other_ranks(present, value or "") if role == "score" else None
-        own = [each for each in kept if each != query]
+        own = [each for each in kept if each != query or each == roles.weight]
         return Found(query, doc_id, value, intent, own, roles, ranks=ranks, is_text=is_text)
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
@@ -504,59 +506,59 @@ def _find_grades(names: list[str], roles: Roles) -> str | None:
 
 
 def side_of_table(
-    name: str, table: pa.Table, found: Found, role: Role, numbers: int | Array = 0, *, is_text: bool = False
+    name: str,
+    table: pa.Table,
+    found: Found,
+    role: Role,
+    numbers: int | Array | None = 0,
+    *,
+    is_text: bool = False,
 ) -> Side:
     """A side of these columns: a row for each document, or, if they hold lists, for each query.
 
-    `numbers` are those of rows in messages, or that of the first; `is_text`: a file says nothing of types.
+    `numbers` are those of rows in messages, or that of the first, or None where queries are named instead;
+    `is_text`: a file says nothing of types.
     """
-    roles, of_queries, blame = found.roles, dict[str, Any](), Blame(numbers=numbers)
-    named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
-    query, docs, *intents = (plain(table[each]) for each in named)
+    roles, rows, offsets = found.roles, Blame(numbers=numbers), None
+    query, docs = plain(table[found.query]), plain(table[found.doc_id])
     values = None if found.value is None else plain(table[found.value])
     with naming(name):
-        if is_list(docs.type) and not found.is_table:  # of a dict, whose ids are checked
-            offsets = offsets_from(array_of(pc.list_value_length(docs)))
-            codes = codes_from(offsets)
-            docs, values, *intents = (combine(each).flatten() for each in (docs, values, *intents))
-            blame = Blame(offsets, query, None)
-            side = Side(name, combine(query), codes, docs, np.empty(0), lambda _: name)
-        elif found.is_text or is_list(docs.type) or pa.types.is_map(docs.type):
-            query = _checked_ids(found.query, query, "query", blame, is_text=is_text)
-            side, values, blame, roles = _side_of_lists(
-                name, found, role, query, docs, values, blame, is_text=is_text
-            )
-        else:
-            query, docs, *intents = (
-                _checked_ids(column, ids, of, blame, is_text=is_text)
-                for column, ids, of in zip(named, (query, docs, *intents), _IDS, strict=False)
-            )
-            side = side_of(name, query, docs, np.empty(0), lambda row: f"{name}, row {blame.number(row)}")
-            blame = blame._replace(query_ids=query)
-        if found.is_table:
-            label = column_name(found.value or "")
-            blame = blame._replace(names=(label, label))
-            of_queries = {"query_name": found.query, "column": found.value or "", "ranks": found.ranks}
+        query = doc_ids_in(found.query, query, rows, "query", is_text=is_text)
+        rows = blame = rows._replace(query_ids=query)
+        if found.is_text or is_list(docs.type) or pa.types.is_map(docs.type):
+            lists = Blame(np.arange(len(query) + 1), query, None)
+            offsets, docs, values, roles = _flat(name, found, role, query, docs, values, lists)
+            blame = lists._replace(offsets=offsets)
+        in_lists = blame._replace(in_lists=offsets is not None)
+        docs = doc_ids_in(found.doc_id, docs, in_lists, is_text=is_text)
+        intents = None
+        if found.intent is not None:
+            intents = plain(table[found.intent])
+            intents = combine(doc_ids_in(found.intent, intents, rows, "intent", is_text=is_text))
+
+        def place(row: int) -> str:
+            code = row if offsets is None else int(np.searchsorted(offsets, row, side="right")) - 1
+            return f"query {rows.name_of(code)}" if numbers is None else f"{name}, row {rows.number(code)}"
+
+        label = column_name(found.value or "")
+        side = side_of(name, query, docs, place, offsets)._replace(
+            query_name=found.query, column=found.value or "", ranks=found.ranks, is_ordered=found.is_ordered
+        )
         if found.kept:
-            of_queries |= _of_queries(table, found, numbers, is_text=is_text)
-        side = side._replace(is_ordered=found.is_ordered, **of_queries)
-        return with_values(side, role, roles, values, blame, combine(intents[0]) if intents else None)
+            side = side._replace(**_of_queries(table, found, numbers, is_text=is_text))
+        return with_values(side, role, roles, values, blame._replace(names=(label, label)), intents)
 
 
-_IDS = "query", "document", "intent"
-
-
-def _side_of_lists(
-    name: str, found: Found, role: Role, query: Any, docs: Any, values: Any, of_rows: Blame, *, is_text: bool
-) -> tuple[Side, Any, Blame, Roles]:
-    """A side of a row for each query, with its values and what is known of them."""
+def _flat(
+    name: str, found: Found, role: Role, query: Any, docs: Any, values: Any, lists: Blame
+) -> tuple[Int64, Any, Any, Roles]:
+    """Columns of a row for each query as columns of documents: their offsets, ids and values, and roles."""
     column, roles = found.doc_id, found.roles
     if found.intent is not None:
         raise InputTypeError(
             f'column "{column}" holds lists; intents need a row for each document and intent'
         )
     check_one_row(query, [column, *([] if found.value is None else [found.value])])
-    lists = Blame(np.arange(len(query) + 1), query, None)
     if pa.types.is_map(docs.type):
         docs = _as_structs(column, docs, lists)
     elif not is_list(docs.type):
@@ -566,7 +568,7 @@ def _side_of_lists(
         if values is not None:
             raise ColumnError(
                 f'column "{column}" holds {docs.type}, which includes values, and there is also column '
-                f'"{found.value}" is there; name the one column as {_LISTED[role]}="{column}"'
+                f'"{found.value}"; name the one column as {_LISTED[role]}="{column}"'
             )
         docs, values, roles = _halves(column, docs, role, roles)
     elif values is not None:
@@ -575,28 +577,14 @@ def _side_of_lists(
                 f'column "{column}" holds lists and column "{found.value}" {values.type}; expected both as '
                 "lists, a row for each query, or neither, a row for each document"
             )
-        own, values = split_lists(found.value or "", values, lists)
-        if not np.array_equal(own, offsets):
-            row = int(np.argmax(np.diff(own) != np.diff(offsets)))
-            raise InputError(
-                f"query {lists.name_of(row)} has {count_of(np.diff(offsets)[row], 'document')} in column "
-                f'"{column}" and {np.diff(own)[row]:,} values in column "{found.value}"; '
-                "expected one for each"
-            )
+        values = split_alike(column, offsets, found.value or "", values, lists)
     elif (given := _given_values(role, roles)) is not None:
         raise ColumnError(f'there is no column "{given}", and column "{column}" holds lists of ids alone')
     elif role == "relevance":
         values = column_of(np.ones(len(docs), np.int64))
     else:
         roles, values = _best_first(name, roles), column_of(falling_ranks(offsets))
-    docs = _checked_ids(column, docs, "document", of_rows, is_text=is_text)
-    codes = codes_from(offsets)
-
-    def place(row: int) -> str:
-        return f"{name}, row {of_rows.number(int(codes[row]))}"
-
-    side = Side(name, combine(decode(query)), codes, docs, np.empty(0), place)
-    return side, values, Blame(offsets, query, None), roles
+    return offsets, docs, values, roles
 
 
 def _as_structs(column: str, maps: pa.ChunkedArray, lists: Blame) -> pa.ChunkedArray:
@@ -633,23 +621,16 @@ def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tu
     return flat.take(column_of(first)), flat.take(column_of(first + 1)), roles
 
 
-def _checked_ids(name: str, column: pa.ChunkedArray, of: str, blame: Blame, *, is_text: bool) -> Any:
-    ids = without_points(column) if is_text else whole_ids(column)
-    if ids.null_count:
-        raise nulls_in(column_name(name), ids, blame)
-    if pa.types.is_floating(ids.type) or pa.types.is_nested(ids.type):
-        raise InputTypeError(f'column "{name}" is {ids.type}; expected whole numbers or strings as {of} ids')
-    return ids
-
-
-def _of_queries(table: pa.Table, found: Found, numbers: int | Array, *, is_text: bool) -> dict[str, Any]:
+def _of_queries(
+    table: pa.Table, found: Found, numbers: int | Array | None, *, is_text: bool
+) -> dict[str, Any]:
     """Fields of a side: the kept columns and weights of its queries."""
-    weight = found.roles.weight
-    of_queries = kept_by_query(table, found.query, found.kept, numbers)
-    weights = (
-        None if weight is None else numbers_in(column_name(weight), of_queries[weight], "weights", BY_ROW)
-    )
-    names = [name for name in found.kept if name != weight]
-    columns = [of_queries[name] for name in names]
-    columns = [integers_if_written_so(column) for column in columns] if is_text else columns
-    return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}
+    ids, weight = ids_in(found.query, table[found.query]), found.roles.weight
+    grouped, rows = group_rows(ids), Blame(numbers=numbers)
+    columns = {name: values_of_queries(name, plain(table[name]), ids, grouped, rows) for name in found.kept}
+    weights = None
+    if weight is not None:
+        weights = numbers_in(column_name(weight), columns.pop(weight), "weights", BY_ROW)
+    if is_text:
+        columns = {name: integers_if_written_so(column) for name, column in columns.items()}
+    return {"kept": pa.table(columns) if columns else None, "weight": weights}

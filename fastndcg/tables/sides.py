@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import JOINED, Array, offsets_from
+from fastndcg.common.arrays import JOINED, Array, Int64, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, combine, decode, is_binary, places_of
 from fastndcg.errors import FastndcgError, InputError, InputTypeError
 from fastndcg.tables.checks import or_last
@@ -49,13 +49,16 @@ def side_of(
     name: str,
     query: pa.Array | pa.ChunkedArray,
     docs: pa.Array | pa.ChunkedArray,
-    values: Array,
-    place: Callable[[int], str],
+    place: Callable[[int], str] = str,
+    offsets: Int64 | None = None,
 ) -> Side:
-    """A side from columns."""
+    """A side without values of the query and the document of each row, or, with `offsets`, of a query for
+    each list of documents.
+    """
     grouped = group_rows(query if isinstance(query, pa.ChunkedArray) else pa.chunked_array([query]))
-    codes, queries = grouped.codes_of_rows.astype(np.int64, copy=False), combine(decode(grouped.query_ids))
-    return Side(name, queries, codes, docs, values, place)
+    codes = grouped.codes_of_rows.astype(np.int64, copy=False)
+    codes = codes if offsets is None else np.repeat(codes, np.diff(offsets))
+    return Side(name, combine(decode(grouped.query_ids)), codes, docs, np.empty(0), place)
 
 
 @contextmanager

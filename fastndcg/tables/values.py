@@ -23,10 +23,12 @@ from fastndcg.common.arrow_types import (
     plain,
     whole_ids,
     with_long_offsets,
+    without_points,
 )
 from fastndcg.errors import InputError, InputTypeError, count_of, suggest
 from fastndcg.tables.checks import UNJUDGED, or_last
-from fastndcg.tables.locations import Blame, shown
+from fastndcg.tables.grouping import Grouped, changes_of, take
+from fastndcg.tables.locations import Blame, at_row, shown
 from fastndcg.tables.roles import Roles, in_words
 
 if TYPE_CHECKING:
@@ -99,33 +101,24 @@ def _grades_of_words(
         return column
     if pa.types.is_nested(kind):
         raise InputTypeError(f"{label} is {kind}; grades= has the grade of each word, and expects text")
-    numbers = pa.array(list(grades.values()))
+    whole_column = combine(column)
+    encoded = whole_column if pa.types.is_dictionary(kind) else whole_column.dictionary_encode()
     known = {word: place for place, word in enumerate(grades)}
-    encoded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
-    chunks, before = [], 0
-    for chunk in encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]:
-        # keys that are given as text, as on the command line, are known of numbers, too
-        words = chunk.dictionary.to_pylist()
-        found = [
-            known.get(word, known.get(f"{word:g}" if isinstance(word, float) else str(word)))
-            for word in words
-        ]
-        missing = array_of(chunk.is_null())
-        codes = array_of(chunk.indices, 0) if found else np.zeros(len(chunk), np.int64)
-        if None in found:
-            unknown = np.array([each is None for each in found])[codes] & ~missing
-            if unknown.any():
-                first = int(np.argmax(unknown))
-                keys = [str(each) for each in grades]
-                hint = suggest(str(chunk[first].as_py()), keys)
-                raise InputError(
-                    f"{label} has {shown(chunk[first])}{blame.at(before + first)}, for which grades= "
-                    f"has no grade; it has one for {in_words(keys)}.{hint}"
-                )
-        places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
-        chunks.append(numbers.take(places))
-        before += len(chunk)
-    return pa.chunked_array(chunks, numbers.type)
+    # keys that are given as text, as on the command line, are known of numbers, too
+    places = [
+        known.get(word, known.get(f"{word:g}" if isinstance(word, float) else str(word), -1))
+        for word in encoded.dictionary.to_pylist()
+    ]
+    missing = array_of(encoded.is_null())
+    codes = np.array([*places, 0])[array_of(encoded.indices, len(places))]
+    if (codes < 0).any():
+        first = int(np.argmax(codes < 0))
+        word, keys = whole_column[first], [str(each) for each in grades]
+        raise InputError(
+            f"{label} has {shown(word)}{blame.at(first)}, for which grades= has no grade; it has one for "
+            f"{in_words(keys)}.{suggest(str(word.as_py()), keys)}"
+        )
+    return pa.chunked_array([pa.array(list(grades.values())).take(pa.array(codes, mask=missing))])
 
 
 def scores_in(roles: Roles, column: pa.ChunkedArray, blame: Blame, nan: NaN | None = None) -> Array:
@@ -212,17 +205,17 @@ def _few_digits(chunk: pa.Array) -> Array | None:
     Arrow's way through texts takes 250 ns a row, this one 10.
     """
     kind = chunk.type
-    if not len(chunk):
-        return np.empty(0, np.int64 if kind.scale <= 0 else np.float64)
-    item, words = min(kind.bit_width // 8, 8), max(kind.bit_width // 64, 1)
-    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk)))
-    stored = stored.reshape(-1, words)[chunk.offset :]
-    unscaled = stored[:, 0]
-    fits = bool((stored[:, 1:] == (unscaled >> (8 * item - 1))[:, None]).all())  # they only repeat the sign
-    largest = max(abs(int(unscaled.max())), abs(int(unscaled.min())))
-    if kind.scale <= 0 and fits and largest * 10**-kind.scale < 2**63:
-        return unscaled.astype(np.int64) * np.int64(10**-kind.scale)
-    if 0 < kind.scale <= _EXACT_POWER and fits and largest < 10**_DECIMAL_DIGITS:
+    integers = getattr(pa, f"decimal{kind.bit_width}")(kind.precision)  # the same type of scale 0
+    stored = pa.Array.from_buffers(integers, len(chunk), chunk.buffers(), offset=chunk.offset)
+    try:
+        unscaled = array_of(stored.cast(pa.int64()))
+    except pa.ArrowInvalid:
+        return None
+    largest = max(abs(int(unscaled.max(initial=0))), abs(int(unscaled.min(initial=0))))
+    if kind.scale <= 0:
+        factor = 10**-kind.scale
+        return unscaled * np.int64(factor) if max(largest, 1) * factor < 2**63 else None
+    if kind.scale <= _EXACT_POWER and largest < 10**_DECIMAL_DIGITS:
         fractional: Array = unscaled / 10.0**kind.scale
         return fractional
     return None
@@ -298,11 +291,50 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
-def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedArray:
-    column = whole_ids(column)
-    if column.null_count:
-        raise nulls_in(column_name(name), column, blame, ". Drop those rows or name their documents.")
-    return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
+def doc_ids_in(name: str, column: Any, blame: Blame, of: str = "document", *, is_text: bool = False) -> Any:
+    """Ids of documents, queries or intents of one side of a join; `is_text`: of a file without types."""
+    ids = without_points(column) if is_text else whole_ids(column)
+    if ids.null_count:
+        raise nulls_in(column_name(name), ids, blame)
+    if pa.types.is_floating(ids.type) or pa.types.is_nested(ids.type):
+        raise InputTypeError(f'column "{name}" is {ids.type}; expected whole numbers or strings as {of} ids')
+    return ids.cast(pa.int64()) if pa.types.is_null(ids.type) else with_long_offsets(ids)
+
+
+def values_of_queries(
+    name: str, column: pa.ChunkedArray, ids: pa.ChunkedArray, grouped: Grouped, blame: Blame
+) -> pa.ChunkedArray:
+    """Reduce a column that is constant within each query to one row per query."""
+    rows, starts = grouped.rows, grouped.offsets[:-1]
+    if pa.types.is_nested(column.type):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; keep and weight take one plain value for each query'
+        )
+    # a quick check that is enough for nearly all columns of grouped rows
+    changes = changes_of(column, len(starts) + column.num_chunks) if rows is None else None
+    if changes is not None:
+        changes = changes[~np.isin(changes, starts, assume_unique=True)]
+        if len(changes) <= column.num_chunks and all(
+            column[row - 1].as_py() == column[row].as_py() for row in changes
+        ):
+            changes = changes[:0]
+    if changes is None or len(changes):  # places in query order of rows that differ from the one before
+        encoded = decode(column).dictionary_encode(null_encoding="encode")
+        codes = np.concatenate([array_of(each.indices) for each in encoded.chunks] or [np.empty(0, int)])
+        codes = codes if rows is None else codes[rows]
+        differs = codes[1:] != codes[:-1]
+        differs[starts[1:] - 1] = False
+        changes = np.flatnonzero(differs) + 1
+    if len(changes):
+        place = int(changes[0 if rows is None else np.argmin(rows[changes])])
+        first = int(grouped.first_rows[np.searchsorted(starts, place, side="right") - 1])
+        other = place if rows is None else int(rows[place])
+        raise InputError(
+            f'column "{name}" differs within query {shown(ids[other])}: {shown(column[first])}'
+            f"{at_row(blame.number(first))}, {shown(column[other])}{at_row(blame.number(other))}; "
+            "keep and weight take columns with one value for each query",
+        )
+    return take(column, grouped.first_rows)  # which ascend, as queries stand in order of first appearance
 
 
 # ---- messages ----

@@ -345,7 +345,9 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path):
 def test_many_queries_of_json_are_read_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr("fastndcg.tables.shapes._AT_ONCE", 7)
     assert mean_of(tmp_path, "path", JUDGMENTS["indented JSON"], RUNS["ranked lists"], 0) == wanted()
-    with pytest.raises(fn.InputTypeError, match="document ids of mixed or unknown types: int64 and string"):
+    with pytest.raises(
+        fn.InputTypeError, match="documents or values of mixed or unknown types: .*int64 vs string"
+    ):
         fn.evaluate({"a": list(range(9)), "b": ["x"]}, {"a": [1]}, "nDCG")
 
 
@@ -866,10 +868,10 @@ def test_documents_twice_in_trec_files_intents_and_lists_of_a_row(tmp_path):
         ({"1": pd.Series([0.5, 0.25])}, "whose index counts its rows"),
         ([("1", "100")], r"tuples of 2 values; expected \(query, document, score\)"),
         ([("1", "Q0", "100", 1, 0.5, "me")], "tuples of 6 values"),
-        ([("1", "100", "b")], "values that are not numbers"),
+        ([("1", "100", "b")], "expected scores that are integers or floats"),
         (pa.table({"qid": ["1", "1"], "docid": [["100"], ["101"]]}), "query .*1.* has several rows of lists"),
         (pa.table({"qid": ["1"], "docid": [["100"]], "score": [0.5]}), 'column "docid" holds lists and column "score" double'),
-        (pa.table({"qid": ["1"], "docid": [["100"]], "score": [[0.5, 1]]}), "1 document in column .docid. and 2 values"),
+        (pa.table({"qid": ["1"], "docid": [["100"]], "score": [[0.5, 1]]}), "1 value in column .docid. and 2 in column .score."),
         (pa.table({"qid": ["1"], "docid": [[None, "100"]]}), "has 1 null"),
         (pa.table({"qid": ["1"], "docid": pa.array([None], pa.list_(pa.string()))}), "Give a query without documents an empty list"),
         (pa.table({"qid": ["1"], "docid": [[0.5, 1.5]]}), "no column has a usual name of the score"),

@@ -285,7 +285,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
         with pytest.raises(InputError, match=f"^{fault}"):
             Rankings.from_qrels_run(*tables, ties=ties)
         return
-    both = [sides.side_of(name, *table.columns[:2], table[2].to_numpy(), str) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
+    both = [sides.side_of(name, *table.columns[:2])._replace(values=table[2].to_numpy()) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
     rankings = Rankings._of(**joins.join(*both, "zero", ties, "refuse"))
     for place, (judged, returned) in enumerate(of_query.values()):
         if ties != "input":
@@ -304,7 +304,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
 )
 def test_ids_of_any_length_are_numbered_as_pyarrow_does(runs, kind, cut):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
-    side, wanted = sides.side_of("run", ids, ids, np.zeros(len(ids)), str), ids.dictionary_encode()
+    side, wanted = sides.side_of("run", ids, ids), ids.dictionary_encode()
     assert side.codes.tolist() == wanted.indices.to_pylist()
     assert side.queries.cast(kind).equals(wanted.dictionary)
 
@@ -741,7 +741,7 @@ FAULTS = [
     ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
     (OF_A, 5, InputTypeError, "run is a int; expected a dict of dicts"),
     (OF_A, "run.txt", InputTypeError, r"run is the path run.txt; .* read_qrels_run"),
-    (OF_A, [{1}], InputTypeError, "run holds set without query_id; expected tuples with query_id, doc_id and score"),
+    (OF_A, [{1}], InputTypeError, "run has rows of set; expected tuples or records with query_id, doc_id and score"),
     (OF_A, {"q": {"a": float("nan")}}, InputError, 'run: score nan of document "a" of query "q"'),
     ({7: {"a": 1}}, {"07": {"a": 1.0}}, InputError, 'no query in common: 7 there, "07" here'),
     (OF_A, {"q": {"A": 1.0}}, InputError, 'no document in common: documents of query "q" are "a"'),
