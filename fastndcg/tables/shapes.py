@@ -313,7 +313,7 @@ def _columns_of_rows(
         columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in fields)
         names, found = set(fields), dict(zip(fields, columns, strict=True))
     else:
-        found = [row if isinstance(row, Mapping) else getattr(row, "__dict__", None) for row in rows]
+        found = [row if isinstance(row, Mapping) else getattr(row, "__dict__", {}) or None for row in rows]
         if any(record is None for record in found):
             shown = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise InputTypeError(
@@ -344,6 +344,10 @@ def _names_of_fields(
             f"{name} has tuples of {', '.join(map(str, widths[:3]))} values; expected (query, document, "
             f"{_WORD[role]}), or a name for each value, as in "
             f'columns=["query_id", "doc_id", "{role}"]{step}. {OF_ARRAYS}.'
+        )
+    if any(isinstance(each, float) and each % 1 for row in rows[:100] for each in row[:2]):
+        raise InputTypeError(
+            f"{name} has rows of numbers that are not (query, document, {_WORD[role]}). {OF_ARRAYS}."
         )
     if all(type(row) is list and all(isinstance(each, int) for each in row) for row in rows):
         raise InputTypeError(

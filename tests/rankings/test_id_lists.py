@@ -236,3 +236,14 @@ def test_the_command_line_takes_what_its_message_says(tmp_path):
     refused = run(*both)
     assert refused.exit_code == 3 and "or pass --duplicates first to keep the first" in refused.stderr
     assert json.loads(run(*both, "--duplicates", "first").stdout)["measures"][0]["mean"] == 0.5
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_arrays_of_grades_and_scores_are_told_where_they_go(kind):
+    grades, scores = kind([[1, 0, 2], [0, 1, 0]]), kind([[0.1, 0.5, 0.3], [0.2, 0.4, 0.9]])
+    with pytest.raises(
+        fn.FastndcgError, match=r"ndcg\(relevance, scores\)|could be \(query, document, grade\)"
+    ):
+        fn.evaluate(grades, scores, "nDCG")
+    with pytest.raises(fn.InputTypeError, match=r"ndcg\(relevance, scores\)"):
+        fn.evaluate({"q": {"a": 1}}, scores, "nDCG")
