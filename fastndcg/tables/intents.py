@@ -63,7 +63,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
             f"of {_document(found.offsets, entry)}; expected finite grades, and None for an intent that it "
             "was not judged for"
         )
-    return IntentGrades(read_only(found.offsets), read_only(found.numbers), plain_numbers(found.grades))
+    return IntentGrades(*map(plain_numbers, found))
 
 
 def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = str) -> IntentProbabilities:

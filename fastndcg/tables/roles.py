@@ -380,7 +380,8 @@ def find_columns(
         keys = named_columns(names, "query", named)
         named, keys = (keys[0], ()) if len(keys) == 1 else (None, keys)
         kept = tuple(dict.fromkeys([*keys, *kept]))
-    found: dict[str, Any] = {**vars(roles), "named": roles.are_named, "keys": keys}
+    found: dict[str, Any] = {each.name: getattr(roles, each.name) for each in fields(Roles)}
+    found |= {"named": roles.are_named, "keys": keys}
     if (id_lists := _find_id_lists(names, roles, is_list)) is not None:
         found |= zip(_ID_LISTS, id_lists, strict=True)
         roles = replace(roles, relevance=id_lists[0], score=id_lists[1])
