@@ -115,6 +115,8 @@ def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: i
                 text = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
                 first = first_row(BytesIO(text), *forms)
                 form = next((each for each in reversed(forms) if is_row(first, each)), form)
+                if _has_all_tabs(first, forms[0]):  # of which one is empty, if there are fewer words
+                    form = max(form, forms[0], key=lambda each: len(each.fields))
             yield parsed(text)
 
     def parsed(block: bytes) -> Generator[tuple[Block, bytes], None, None]:
@@ -274,12 +276,17 @@ def _by_pattern(form: Form, block: bytes) -> Block:
     patterns = _patterns(form) if b"\t" in block else _patterns(form)[-1:]
     found = pc.coalesce(*(pc.extract_regex(lines, pattern) for pattern in patterns))
     is_row = array_of(found.is_valid()).copy()
+    if len(patterns) > 1:  # a field between tabs is empty, and blanks within another may not take its place
+        of_tabs = array_of(pc.match_substring_regex(lines, patterns[0]))
+        is_row &= of_tabs | (array_of(pc.count_substring(lines, "\t")) != len(form.fields) - 1)
     begins = array_of(pc.match_substring_regex(lines, rf"^{_B}*(?:#|$)"))  # comments and empty lines
     for line in np.flatnonzero(is_row & begins).tolist():
         is_row[line] = not is_comment(lines[line].as_py(), form)
     malformed = np.flatnonzero(~(is_row | begins))
     if len(malformed):
-        raise MalformedError(int(malformed[0]), lines[int(malformed[0])].as_py())
+        line = lines[int(malformed[0])].as_py()
+        reason = "a field between tabs is empty" if _has_all_tabs(line, form) else ""
+        raise MalformedError(int(malformed[0]), line, reason)
     others, rows = np.flatnonzero(~is_row), np.flatnonzero(is_row)
     found = found.take(pa.array(rows)) if len(others) else found
     columns = dict(zip([field.name for field in found.type], found.flatten(), strict=True))
@@ -326,15 +333,27 @@ def _patterns(form: Form) -> tuple[str, ...]:
         return (form.pattern,)
     starts = [f"(?P<{name}>" if name else "(?:" for name in form.fields]
     more = ("(?s:.*)", rf"(?:{_I}[^\t]*)?(?:\t{_B}*)?$") if form.is_open else (f"{_B}*$", f"{_B}*$")
-    ways = (rf"{_S}(?:[^\t]*{_S})?", rf"{_I}*\t{_I}*", more[0]), (f"{_S}+", f"{_B}+", more[1])
+    ways = (
+        (f"^{_I}*", rf"{_S}(?:[^\t]*{_S})?", rf"{_I}*\t{_I}*", more[0]),
+        (f"^{_B}*", f"{_S}+", f"{_B}+", more[1]),
+    )
     return tuple(
-        f"^{_B}*" + blank.join(f"{start}{field})" for start in starts) + end for field, blank, end in ways
+        before + blank.join(f"{start}{field})" for start in starts) + end
+        for before, field, blank, end in ways
     )
 
 
+def _has_all_tabs(line: bytes, form: Form) -> bool:
+    """Whether a line has all the tabs of a form, and no more."""
+    return line.count(b"\t") == len(form.fields) - 1
+
+
 def _match(line: bytes, form: Form) -> dict[str, bytes] | None:
-    found = (re.match(pattern.encode(), line) for pattern in _patterns(form))
-    return next((each.groupdict(b"") for each in found if each), None)
+    patterns = _patterns(form)
+    found = re.match(patterns[0].encode(), line)
+    if found is None and len(patterns) > 1 and not _has_all_tabs(line, form):
+        found = re.match(patterns[1].encode(), line)
+    return found and found.groupdict(b"")
 
 
 def words(line: bytes) -> list[bytes]:

@@ -225,6 +225,24 @@ def test_faults_of_what_a_uri_names(stored, scheme):
         read_trec(good, good)
 
 
+@pytest.mark.pure
+@pytest.mark.parametrize("blanks", [1, 2])
+@pytest.mark.parametrize("line", [["1", "0", "Rome city", "1"], ["1", "Q0", "Rome city", "2", "0.5", "me"]])
+def test_words_of_an_id_never_fill_an_empty_field_between_tabs(line, blanks, tmp_path):
+    (tmp_path / "qrels").write_text("1\t0\tRome city\t1\n")
+    (tmp_path / "run").write_text("1\tQ0\tRome city\t2\t0.5\tme\n")
+    file = tmp_path / ("run" if len(line) == 6 else "qrels")
+    good = file.read_text()
+    for place in range(len(line)):
+        fields = [" " * (blanks - 1) if at == place else field for at, field in enumerate(line)]
+        for before in ("", good):
+            file.write_text(
+                before + "\t".join(fields).replace("city", "city" + " of it" * (blanks - 1)) + "\n"
+            )
+            with pytest.raises(SourceError, match="a field between tabs is empty"):
+                read_trec(tmp_path / "qrels", tmp_path / "run")
+
+
 # ---- ties and missing queries ----
 
 
