@@ -114,7 +114,7 @@ def _written_list(name: str, text: pa.Scalar) -> list[str]:
             found = None if re.search(r"""['"]\s+['"]""", written) else ast.literal_eval(written)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             found = None
-    if isinstance(found, list) and all(type(each) in (int, str) for each in found):
+    if isinstance(found, list) and all(type(each) in (int, str) and each != "" for each in found):
         return list(map(str, found))
     raise InputError(
         f'column "{name}" holds {shown(text)}, which is not a list of ids; '

@@ -179,6 +179,7 @@ def test_two_lists_in_a_row_are_one_ranking_however_they_are_written(written, gi
         ("{'a', 'b'}", "could be one id or several"),
         ("['a' 'b']", "not a list of ids"),
         ("[0.5]", "not a list of ids"),
+        ('["", "x"]', "not a list of ids"),
         ("[[1]]", "not a list of ids"),
         ("[a, b]", "not a list of ids"),
         ("[" * 100_000, "not a list of ids"),
