@@ -85,11 +85,11 @@ class Dataset:
 
     def size(self) -> tuple[int, float]:
         """The number of rows, and the bytes that the chosen columns of a row take."""
-        raise NotImplementedError
+        raise InputTypeError(f"{self.format.name} is read whole; it cannot be streamed")
 
-    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:  # noqa: ARG002
         """Readers of the named columns of all files, in order, in tables of about `most` rows."""
-        raise NotImplementedError
+        raise InputTypeError(f"{self.format.name} is read whole; it cannot be streamed")
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         """The same files, where it is decided how these columns are read: as `types`, if they are known."""

@@ -26,6 +26,7 @@ OF_ARRAYS = (
     "For grades and scores give ndcg(relevance, scores), Rankings.from_dense, from_lists or from_query_ids; "
     "for ids of documents evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
 )
+PLAIN = {tuple, list, np.ndarray}  # types of rows without names
 _ROWS = 1 << 18  # of a batch that DuckDB makes
 COUNTING = re.compile(r"(column_?|f)?\d+")  # names that pandas, Polars, DuckDB and pyarrow give columns
 _READ = WeakSet[Any]()  # readers of which rows were read; they look as if they were empty
@@ -80,9 +81,10 @@ class Frame:
             raise ColumnError(f"{error}{self.hint}") from None
 
 
-def is_row(row: Any) -> bool:
-    """Whether this is a row of values without names."""
-    return type(row) in (tuple, list, np.ndarray)
+def columns_of_rows(rows: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Rows of values without names as columns with these names."""
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
+    return dict(zip(names, columns, strict=True))
 
 
 def is_table(data: Any) -> bool:
@@ -110,8 +112,8 @@ def frame_of(data: Any, columns: Sequence[str] | None = None) -> Frame:
             data = {
                 name: [row.get(name) for row in data] for name in dict.fromkeys(chain.from_iterable(data))
             }
-        elif columns is not None and all(is_row(row) and len(row) == len(columns) for row in data):
-            data = dict(zip(columns, map(list, zip(*data, strict=True)), strict=True))
+        elif columns is not None and all(type(row) in PLAIN and len(row) == len(columns) for row in data):
+            data = columns_of_rows(data, columns)
     elif columns is not None and isinstance(data, np.ndarray) and data.shape[1:] == (len(columns),):
         data = dict(zip(columns, data.T, strict=True))
     pandas, dataset, polars, duckdb = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars", "duckdb"))

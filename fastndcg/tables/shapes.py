@@ -30,7 +30,7 @@ from fastndcg.common.arrow_types import (
     with_long_offsets,
 )
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.tables.frames import COUNTING, OF_ARRAYS, frame_of, is_table
+from fastndcg.tables.frames import COUNTING, OF_ARRAYS, PLAIN, columns_of_rows, frame_of, is_table
 from fastndcg.tables.grouping import group_rows
 from fastndcg.tables.lists import check_one_row, falling_ranks, ids_in_text, split_alike, split_lists
 from fastndcg.tables.locations import BY_ROW, Blame
@@ -307,11 +307,10 @@ def _columns_of_rows(
     fields: Sequence[str] | None = getattr(next(iter(kinds)), "_fields", None) if len(kinds) == 1 else None
     if not rows:
         fields = own
-    elif fields is None and kinds <= {tuple, list, np.ndarray}:
+    elif fields is None and kinds <= PLAIN:
         fields = _names_of_fields(name, rows, role, roles, own[:3], intents=intents)
     if fields is not None:
-        columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in fields)
-        names, found = set(fields), dict(zip(fields, columns, strict=True))
+        names, found = set(fields), columns_of_rows(rows, fields)
     else:
         found = [row if isinstance(row, Mapping) else getattr(row, "__dict__", {}) or None for row in rows]
         if any(record is None for record in found):

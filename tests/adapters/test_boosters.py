@@ -296,6 +296,11 @@ def ranker(**options):
     return xgb.XGBRanker(n_jobs=1, max_depth=3, learning_rate=0.4, random_state=1, **options)
 
 
+def fit(model):
+    valid = {"eval_set": [(VALID.features, VALID.label)], "eval_qid": [VALID.qid]}
+    model.fit(TRAIN.features, TRAIN.label, qid=TRAIN.qid, **valid)
+
+
 def test_the_callback_evaluates_once_an_iteration():
     evals = {"valid": DATA, "weighted": DATA | {"weight": VALID.weight}}
     model = ranker(n_estimators=5, callbacks=[fnx.callback(boosting.MEASURES, evals)], eval_metric="ndcg@10")
@@ -314,13 +319,7 @@ def test_the_callback_beside_early_stopping_and_pickled():
         EarlyStopping(rounds=4, data_name="validation_0", metric_name="nDCG@10", maximize=True),
     ]
     model = ranker(n_estimators=60, callbacks=callbacks, eval_metric="ndcg@10")
-    model.fit(
-        TRAIN.features,
-        TRAIN.label,
-        qid=TRAIN.qid,
-        eval_set=[(VALID.features, VALID.label)],
-        eval_qid=[VALID.qid],
-    )
+    fit(model)
     found = model.evals_result()["validation_0"]
     assert list(found) == ["ndcg@10", "nDCG@10"] and len(found["nDCG@10"]) == len(found["ndcg@10"]) < 60
     assert model.best_iteration == int(np.argmax(found["nDCG@10"]))
@@ -374,13 +373,7 @@ def test_what_is_refused():
     with pytest.raises(
         InputTypeError, match=r"have no queries: give them callbacks=\[fastndcg.adapters.xgboost.callback"
     ):
-        model.fit(
-            TRAIN.features,
-            TRAIN.label,
-            qid=TRAIN.qid,
-            eval_set=[(VALID.features, VALID.label)],
-            eval_qid=[VALID.qid],
-        )
+        fit(model)
     one, other = (cb.Pool(np.zeros((5, 1)), [1, 0, 1, 0, 1], group_id=[*ids]) for ids in ("aaabb", "aabbb"))
     with pytest.raises(MeasureError, match="2 measures were passed"):
         fnc.metric(["nDCG@10", "RR"], group=one)
