@@ -22,9 +22,8 @@ lists its modules:
     sources     files and streams: Parquet, CSV, JSON Lines, Feather, TREC, LETOR, Arrow batches
     convention  the value of another tool, and what makes two tools differ
     api         `evaluate`, `ndcg`, `ndcg_score`, `dcg_score`, `compile_kernels`
-    analysis    `compare`, `explain`, `anchors`, ranges, clicks, judgments, `History`
+    analysis    `compare`, `explain`, `anchors`, ranges, clicks, judgments, `History`, the page of `report`
     plot        the plots of results, under their public names
-    reporting   the page of `report`
     trec_eval   what trec_eval prints, byte for byte
     adapters    Spark, Dask, Ray, boosters, evaluation libraries; nothing imports them
     cli         the command line; nothing imports it
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from fastndcg.analysis.pool import pool as pool
     from fastndcg.analysis.ranges import judgment_range as judgment_range
     from fastndcg.analysis.ranges import tie_range as tie_range
+    from fastndcg.analysis.report import report as report
     from fastndcg.api.compilation import compile_kernels as compile_kernels
     from fastndcg.api.drop_ins import dcg_score as dcg_score
     from fastndcg.api.drop_ins import ndcg_score as ndcg_score
@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from fastndcg.measures.conventions import conventions as conventions
     from fastndcg.measures.named import *  # noqa: F403
     from fastndcg.rankings.rankings import Rankings as Rankings
-    from fastndcg.reporting.page import report as report
     from fastndcg.scores.scores import Scores as Scores
     from fastndcg.sources.letor import read_ltr as read_ltr
     from fastndcg.sources.readers import read_csv as read_csv
@@ -98,12 +97,12 @@ _HOMES = {
     "analysis.clicks": "compare_clicks propensities snips",
     "analysis.history": "History",
     "analysis.ranges": "judgment_range tie_range",
+    "analysis.report": "report",
     "analysis.compare": "compare",
     "errors": (
         "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "
         "InputTypeError MeasureError SourceError"
     ),
-    "reporting.page": "report",
     "measures": "Measure parse parse_many",
     "measures.conventions": "conventions",
     "rankings.rankings": "Rankings",

@@ -122,7 +122,7 @@ def data():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages with empty pictures, of tests that are not about pictures: to draw those of a page takes a second."""
-    from fastndcg.reporting import html
+    from fastndcg.analysis import html
 
     class Converter:
         def vegalite_to_svg(self, _spec, allowed_base_urls):

@@ -1,4 +1,4 @@
-"""Analysis: comparisons, explanations, bounds, judgments, history.
+"""Analysis: comparisons, explanations, bounds, judgments, history, and pages about them.
 
 compare          `compare`: which of several systems is better, and how sure that is
 alignment        scores of several systems, matched by query
@@ -10,4 +10,7 @@ check_judgments  `check_judgments`: whether judgments can be used, and fit the r
 pool             `pool`: the first documents of several runs, and which are judged
 history          `History`: values by query of many times, and since when a change is sure
 clicks           click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
+report           `report`: an HTML page for readers who do not know the package; and the page of a history
+report_sections  the results of a page, its answer and its sections
+html             the page and its parts: text, tables, charts, and parts that open on a click
 """

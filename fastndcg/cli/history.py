@@ -77,7 +77,7 @@ def history(
     if given.paths:
         refuse(f"{action.value} reads --history alone; {given.paths[0]} is for `fastndcg history add`")
     if action is Action.page:
-        from fastndcg.reporting.page import history_page
+        from fastndcg.analysis.report import history_page
 
         history_page(kept, out, confidence=confidence, threshold=threshold, command=typed_command())
         return

@@ -42,8 +42,8 @@ def report(
       fastndcg report predictions.parquet --score bm25 --score rerank
       fastndcg report --qrels qrels.txt --run bm25.txt --run rerank.txt
     """
-    from fastndcg.reporting.page import check_extra
-    from fastndcg.reporting.page import report as write_report
+    from fastndcg.analysis.report import check_extra
+    from fastndcg.analysis.report import report as write_report
 
     check_extra()
     options.check_confidence(confidence)

@@ -13,7 +13,7 @@ from commands import printed, run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
-from fastndcg.reporting.page import check_extra, history_page
+from fastndcg.analysis.report import check_extra, history_page
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")

@@ -48,7 +48,7 @@ WITHOUT = {
     """,
     "resource: no limit of addresses": """
         sys.modules["resource"] = None
-        from fastndcg.reporting import page
+        from fastndcg.analysis import report as page
         page.check_extra()
     """,
     "UTF-8 and line feeds: CRLF, and a code page for the terminal": r"""

@@ -76,7 +76,7 @@ def write(path: str | os.PathLike[str], title: str, subtitle: str, sections: Ite
     """Write a page. It has no script, and its policy allows none."""
     from importlib import resources  # imported here, because it imports tempfile and random
 
-    style = (resources.files("fastndcg.reporting") / "page.css").read_text(encoding="utf-8")
+    style = (resources.files("fastndcg.analysis") / "page.css").read_text(encoding="utf-8")
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     lines = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',

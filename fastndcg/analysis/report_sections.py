@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastndcg import plot
 from fastndcg.analysis.comparison import RANKS
 from fastndcg.analysis.explain import explain
+from fastndcg.analysis.html import bullets, fold, paragraph, picture, result, section, table
+from fastndcg.charts import plots as plot
 from fastndcg.common.table import Table, digits, name_of
 from fastndcg.errors import MeasureError, count_of, visible
-from fastndcg.reporting.html import bullets, fold, paragraph, picture, result, section, table
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:

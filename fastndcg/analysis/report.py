@@ -8,8 +8,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from fastndcg.analysis import html
 from fastndcg.analysis.compare import compare
 from fastndcg.analysis.ranges import tie_range
+from fastndcg.analysis.report_sections import Found, listed, sections_of
 from fastndcg.api.evaluate import evaluate
 from fastndcg.charts.plots import first_sure, over_time
 from fastndcg.charts.theme import by_name
@@ -26,8 +28,6 @@ from fastndcg.errors import (
     library,
 )
 from fastndcg.measures import as_measures
-from fastndcg.reporting import html
-from fastndcg.reporting.sections import Found, listed, sections_of
 from fastndcg.scores.slices import column_names
 
 if TYPE_CHECKING:
