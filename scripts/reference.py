@@ -24,7 +24,7 @@ SECTIONS = {
     ),
     "Read files": (
         "read_parquet read_csv read_trec read_qrels_run read_ltr scan_parquet scan_csv scan_arrow "
-        "sources.stream_batches.TableStream sources.streams.RankingsStream"
+        "sources.streams.TableStream"
     ),
     "Name measures": "Measure measures.MeasureLike parse parse_many",
     "Explain a value": (

@@ -11,7 +11,7 @@ import oracle
 
 import fastndcg as fn
 from fastndcg.measures import DEFINITIONS
-from fastndcg.sources.streams import RankingsStream
+from fastndcg.sources.streams import TableStream
 from fastndcg.tables.intents import IntentGrades
 
 GRADES = (0, 1, 2, 3, 4)
@@ -673,23 +673,28 @@ def difference(table, asked, *, threads=1, alone=True):
     return None
 
 
-class Parts(RankingsStream):
+class Parts(TableStream):
     """A stream of rankings, a few queries at a time."""
 
-    grouped = True
-
     def __init__(self, rankings, step):
-        self._rankings, self._step = rankings, step
+        self._parted, self._step = rankings, step
+        self.grouped, self.n_rows, self._progress, self._is_lists, self._scoring_threads = (
+            True,
+            0,
+            None,
+            False,
+            1,
+        )
 
     def __iter__(self):
         return (part for part, _ in self._parts())
 
     def _parts(self, *, regroup=False):  # noqa: ARG002
-        for first in range(0, self._rankings.n_queries, self._step):
-            yield self._rankings[first : first + self._step], None
+        for first in range(0, self._parted.n_queries, self._step):
+            yield self._parted[first : first + self._step], None
 
     def _nothing(self):
-        return self._rankings[:0]
+        return self._parted[:0]
 
 
 def broken_law(table, asked, rng):

@@ -28,8 +28,8 @@ from fastndcg.measures.conventions import as_convention
 from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list
-from fastndcg.sources.stream_batches import TableStream
-from fastndcg.sources.streams import NotGroupedError
+from fastndcg.sources.regrouping import NotGroupedError
+from fastndcg.sources.streams import TableStream
 from fastndcg.tables.roles import check_column
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from fastndcg.tables.roles import find_column, fitting
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Flags, Float64, Int64
-    from fastndcg.sources.streams import RankingsStream
+    from fastndcg.sources.streams import TableStream
 
 # names by which columns are found, without case and separators
 _NAMES = {
@@ -54,7 +54,7 @@ class Estimate(NamedTuple):
 
 @known_arguments
 def snips(
-    rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
+    rankings: Rankings | TableStream, measures: Measures, *, threads: int | None = None
 ) -> list[Estimate]:
     """Compute inverse-propensity-scored and self-normalised estimates over all queries.
 

@@ -15,8 +15,6 @@ from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import warn_of_unreached
 from fastndcg.scoring import methods
-from fastndcg.sources import streams
-from fastndcg.sources.streams import RankingsStream, Sink
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure, MeasureLike
     from fastndcg.measures.conventions import Convention
     from fastndcg.scores.scores import Scores
+    from fastndcg.sources.streams import Sink, TableStream
     from fastndcg.tables.checks import Grades
     from fastndcg.typing import (
         Columns,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 @overload
 def evaluate(
-    rankings: Rankings | RankingsStream | Table | Paths,
+    rankings: Rankings | TableStream | Table | Paths,
     measures: Measures,
     *,
     cutoff: int | str | None = None,
@@ -59,7 +58,7 @@ def evaluate(
 
 @overload
 def evaluate(
-    rankings: Rankings | RankingsStream | Table | Paths,
+    rankings: Rankings | TableStream | Table | Paths,
     measures: Measures,
     *,
     cutoff: int | str | None = None,
@@ -119,7 +118,7 @@ def evaluate(
 
     Parameters
     ----------
-    rankings : Rankings, RankingsStream, table, or path
+    rankings : Rankings, TableStream, table, or path
         A stream, such as `scan_parquet` returns, is evaluated in bounded memory. A table is anything that
         `Rankings.from_arrow` accepts: pandas, Polars, DuckDB, Arrow, a mapping of names to arrays; lazy
         frames, relations and datasets are read as `scan_arrow` does. A path, or a list of paths, names
@@ -207,7 +206,7 @@ def evaluate(
             for measure in asked
         )
     kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
-    resolved, rule = asked, None
+    given, resolved, rule = rankings, asked, None
     if convention is not None:
         from fastndcg.convention.evaluation import resolve_all
         from fastndcg.measures.tools import rule_of
@@ -236,19 +235,29 @@ def evaluate(
         of_intents = any(measure.definition.method == "intents" for measure in asked)
         rankings = rankings_of_both(rankings, run, of_both, intents=of_intents)
         _warn_of_order(asked, convention, rankings)
-    elif not isinstance(rankings, Rankings | RankingsStream):
+    elif not isinstance(rankings, Rankings):
         from fastndcg.sources.inputs import rankings_or_stream
 
-        named = Roles.of(roles, "evaluate").keeping(kept)
         by_id = rule is not None and rule.needs_ids
+        named = Roles.of(roles, "evaluate").keeping(kept)
         rankings = rankings_or_stream(rankings, named, threads=threads, with_doc_id=by_id)
-    elif roles:
+    if roles and rankings is given:
         raise InputTypeError(
             f"{next(iter(roles))}= is for tables and paths; {type(rankings).__name__} already has its columns"
         )
     score = methods.score if rule is None else scoring_by(convention)
     grades: list[Grades] = []
-    if isinstance(rankings, RankingsStream):
+    if isinstance(rankings, Rankings):
+        grades.append(rankings._grades)
+        scores = score(asked, rankings, threads)
+        if sink is not None:
+            from fastndcg.sources.streams import sign
+
+            sink.write(scores._frame())
+            sign(sink, scores)
+    else:
+        from fastndcg.sources.streams import evaluate_stream
+
         threads = rankings._scoring_threads if threads is None else threads
 
         def score_part(part: Rankings) -> Scores:
@@ -256,13 +265,7 @@ def evaluate(
             return score(asked, part, threads)
 
         with hold_functions(resolved):
-            scores = streams.evaluate_stream(rankings, score_part, sink)
-    else:
-        grades.append(rankings._grades)
-        scores = score(asked, rankings, threads)
-        if sink is not None:
-            sink.write(scores._frame())
-            streams.sign(sink, scores)
+            scores = evaluate_stream(rankings, score_part, sink)
     warn_of_unreached(resolved, grades, scores.values.shape[1])
     return scores
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.dataset import Dataset
     from fastndcg.sources.stored_scores import Stored
-    from fastndcg.sources.stream_batches import TableStream
+    from fastndcg.sources.streams import TableStream
     from fastndcg.typing import Missing
 
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade

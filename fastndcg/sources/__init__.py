@@ -16,6 +16,6 @@ letor, text_lines
 stored_scores
            stored results, as `Scores` again
 schemas    the types of several files as one
-streams, stream_batches, prefetch, regrouping
+streams, prefetch, regrouping
            rankings of any size, a part at a time
 """

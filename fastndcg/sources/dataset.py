@@ -2,7 +2,7 @@
 
 `names` and `type_of` say which columns there are before a row is read, `choose` finds those that play the
 roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
-joins them to `Rankings`; `stream_batches.TableStream` reads them a part at a time. A format is one file with
+joins them to `Rankings`; `streams.TableStream` reads them a part at a time. A format is one file with
 a `Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
 """
 

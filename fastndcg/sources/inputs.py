@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.stream_batches import TableStream
-    from fastndcg.sources.streams import RankingsStream
+    from fastndcg.sources.streams import TableStream
     from fastndcg.tables.roles import Dialect, Roles
     from fastndcg.typing import Path as PathLike
 
@@ -49,10 +48,14 @@ def open_any(
 
 def rankings_or_stream(
     data: Any, roles: Roles, *, threads: int | None = None, with_doc_id: bool = False
-) -> Rankings | RankingsStream:
+) -> Rankings | TableStream:
     """Return the rankings of a table or of files, or a stream if the files have more than `IN_MEMORY` bytes,
     or if it is not known how many a lazy table has.
     """
+    from fastndcg.sources.streams import TableStream
+
+    if isinstance(data, TableStream):
+        return data
     if isinstance(data, Mapping):
         _refuse_several(data)
     chosen = open_any(data, threads, dialect=roles.dialect()).choose(roles, with_doc_id=with_doc_id)
@@ -86,7 +89,7 @@ def scan_if_large(
     """
     if chosen.is_small and memory is None:
         return None
-    from fastndcg.sources.stream_batches import TableStream, threads_ahead
+    from fastndcg.sources.streams import TableStream, threads_ahead
 
     stream = TableStream(chosen, threads=threads_ahead(threads), memory=memory, in_memory=in_memory)
     return stream if stream.nbytes > in_memory or chosen.is_stream else None

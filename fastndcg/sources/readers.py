@@ -10,7 +10,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.in_memory import stream_of
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.stream_batches import TableStream, threads_ahead
+from fastndcg.sources.streams import TableStream, threads_ahead
 from fastndcg.tables.roles import Roles, with_roles
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from fastndcg.common.hashes import UInt64, keys_of, mix
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.dataset import ANEW
 from fastndcg.sources.open_file import naming
-from fastndcg.sources.streams import NotGroupedError
 from fastndcg.tables.arrow import grouped_rows
 from fastndcg.tables.lists import several_rows_of_lists
 
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
     from fastndcg.sources.dataset import Dataset
 
 _LONG = 1 << 16
+
+
+class NotGroupedError(InputError):
+    """The rows of a query are not contiguous."""
 
 
 class Groups:

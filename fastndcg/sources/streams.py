@@ -1,74 +1,322 @@
 """Streams: rankings of any size are read and evaluated a part at a time, in bounded memory.
 
-Only the values of queries are kept. They have the same bits as in memory, since no value depends on other
-queries.
+Tables are decoded ahead, cut between queries, and regrouped if necessary. Only the values of queries are
+kept. They have the same bits as in memory, since no value depends on other queries.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from contextlib import closing
-from typing import TYPE_CHECKING, Protocol
+from contextlib import ExitStack, closing
+from itertools import chain, islice, starmap
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from fastndcg.common.arrow_types import column_of, decode
-from fastndcg.common.lazy import pa
-from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import InputError
+from fastndcg.common.arrow_types import column_of, decode, is_list
+from fastndcg.common.progress import Progress, Task, advance
+from fastndcg.common.threads import check_threads
+from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.rankings.sanity_checks import Oddities, names_of_table
+from fastndcg.sources.open_file import naming
+from fastndcg.sources.prefetch import decoded_ahead
+from fastndcg.sources.regrouping import Groups, NotGroupedError, Spill
+from fastndcg.tables.arrow import checked_ids, copied, fields_of_table, grouped_rows
+from fastndcg.tables.grouping import Grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from fastndcg.common.arrays import Int64
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
+    from fastndcg.sources.dataset import Dataset
+
+    # rows, their numbers or that of the first, and their queries unless they are yet to be found
+    Part = tuple[pa.Table, int | Int64, Grouped | None]
+
+_LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
+# bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
+# Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
+_SCORING, _ORDERING = 24, 64
+_TURNS = 2  # in which a part that is too large is parted again
+_MORE = 4  # times as many rows as are held are expected of a stream of unknown length
 
 
-class NotGroupedError(InputError):
-    """The rows of a query are not contiguous."""
+def threads_ahead(threads: int | None) -> int:
+    """The number of threads that decode ahead."""
+    return check_threads(threads) or min(int(pa.cpu_count()), 4)
 
 
-class RankingsStream(ABC):
-    """A stream of `Rankings` made of whole queries; it can be iterated again and again.
+class TableStream:
+    """The result of `scan_parquet`, `scan_csv` and `scan_arrow`, which can be iterated again and again.
 
-    >>> import tempfile
-    >>> import pyarrow.parquet as pq
-    >>> from fastndcg import scan_parquet
+    Attributes
+    ----------
+    columns : Columns
+        Which column plays which role.
+    n_rows : int
+        Number of rows: of Parquet from the footers, of text estimated from the first rows, and of batches 0,
+        until all were read.
+    nbytes : int
+        Approximate memory of all columns, in bytes.
+    grouped : bool or None
+
+    Examples
+    --------
+    >>> from fastndcg import scan_arrow
     >>> table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pq.write_table(table, f"{folder}/predictions.parquet")
-    ...     stream = scan_parquet(folder)
-    ...     counts = [[rankings.n_docs for rankings in stream] for _ in range(2)]
-    >>> counts
-    [[3], [3]]
+    >>> stream = scan_arrow(table)
+    >>> [sum(rankings.n_docs for rankings in stream) for _ in range(2)]
+    [3, 3]
     """
 
-    grouped: bool | None
-    n_rows: int = 0  # about; 0 if unknown
-    _scoring_threads: int = 1  # used where `evaluate` is called without `threads`
-    _progress: Progress = None
-    _documents: int = 0  # of the last evaluation
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        threads: int,
+        grouped: bool | None = None,
+        memory: int | str | None = None,
+        progress: Progress = None,
+        in_memory: int = 0,
+    ) -> None:
+        if grouped is not None and not isinstance(grouped, bool):
+            raise InputTypeError(f"grouped={grouped!r} is not known; expected True, or None to find out")
+        self.grouped = grouped or None
+        self._memory = bytes_of(memory)
+        self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least
+        self._dataset, self.columns = dataset, dataset.columns
+        self._documents = 0  # of the last evaluation
+        self._progress = progress
+        self._decoders = min(dataset.decoders, threads)
+        # scoring with several threads on cores that also decode was a third slower than with one thread
+        self._scoring_threads = max(1, pa.cpu_count() - threads)
+        with naming(self._dataset.paths):
+            self.n_rows, self._per_row = dataset.size()
+        are_lists = dataset.columns.are_ids or is_list(dataset.types[dataset.columns.relevance])
+        self._is_lists = self._known_grouped = are_lists
 
-    _is_lists: bool = False  # whether a row holds a whole query
+    def __repr__(self) -> str:
+        about = "" if self._dataset.is_exact else "about "
+        rows = f", {about}{self.n_rows:,} rows" if self.n_rows else ""
+        return f"{type(self).__name__}{repr(self.columns).removeprefix('Columns')[:-1]}{rows})"
 
-    @abstractmethod
+    @property
+    def nbytes(self) -> int:
+        return int(self._per_row * self.n_rows)
+
+    @property
+    def _fits(self) -> bool:
+        """Whether all rows, in any order, fit into memory at once."""
+        is_known = self._dataset.is_exact and not self.grouped
+        return is_known and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory
+
     def __iter__(self) -> Iterator[Rankings]:
-        """Yield all rankings, by first appearance of queries if rows are grouped, otherwise in any order."""
+        with closing(self._parts(regroup=not self._stands_grouped())) as parts:
+            yield from map(itemgetter(0), parts)
 
-    @abstractmethod
+    def _stands_grouped(self) -> bool:
+        """Whether rows may be grouped. Reads only the query ids, unless an earlier pass has found out."""
+        if not (self.grouped or self._known_grouped or self._fits) and self._dataset.can_be_read_again:
+            groups = self._groups()
+            try:
+                with closing(self._tables(self.columns.id_columns)) as tables:
+                    for first_row, table in tables:
+                        if len(table):
+                            groups.of(table, first_row)
+            except NotGroupedError:
+                return False
+        return True
+
     def _parts(self, *, regroup: bool = False) -> Generator[tuple[Rankings, Int64 | None], None, None]:
-        """All rankings, in order, up to a query with scattered rows, for which this raises `NotGroupedError`;
-        or in any order, each with the first row of each query, if the first rows are scattered already or
-        all are to be grouped anew.
-        """
+        if self._fits:
+            yield self._dataset.read(self._progress), None
+            return
+        columns, oddities, done = self.columns, Oddities(names_of_table(self.columns)), 0
+        self._dataset.look_at_ranks(columns.id_columns, columns.score, columns.compared_ranks)
+        self._tell(0)
 
-    @abstractmethod
+        def part_of(table: pa.Table, numbers: int | Int64, grouped: Grouped) -> Any:
+            nonlocal done
+            rankings = oddities.add(self._rankings(table, numbers, grouped))
+            if isinstance(numbers, int):
+                return rankings, None
+            done += len(table)
+            self._tell((self.n_rows + done) // 2)
+            return rankings, numbers[grouped.first_rows]
+
+        with closing(self._tables(list(self._dataset.types))) as tables:
+            first = list(islice((each for each in tables if len(each[1])), 1))
+            if not (regroup or self.grouped or self._known_grouped) and columns.id_columns:
+                # before others are scored in vain
+                regroup = not all(self._seems_grouped(table) for _, table in first)
+            every = chain(map(first.pop, range(-len(first), 0)), tables)  # pops: no table is kept
+            make = self._regrouped if regroup else self._whole_lists if self._is_lists else self._whole_tables
+            yield from starmap(part_of, make(every))
+        oddities.warn()
+        self._known_grouped = not regroup
+
     def _nothing(self) -> Rankings:
-        """Rankings without queries, with the columns of this stream."""
+        return self._rankings(pa.Table.from_batches([], pa.schema(self._dataset.types)), 0, None)
+
+    # ---- rows grouped by query ----
+
+    def _seems_grouped(self, table: pa.Table) -> bool:
+        try:
+            self._groups().of(table.slice(0, _LOOK), 0)
+        except NotGroupedError:
+            return False
+        return True
+
+    def _whole_lists(self, tables: Iterable[tuple[int, pa.Table]]) -> Iterator[Part]:
+        groups = None if self.columns.query is None else self._groups(is_begun=True)
+        for first_row, table in tables:
+            if len(table):
+                if groups is not None:
+                    ids, _, continues = groups.of(table, first_row)
+                    if continues:
+                        raise groups.refuse(ids, first_row)
+                yield table, first_row, None
+            self._tell(first_row + len(table))
+
+    def _whole_tables(self, tables: Iterable[tuple[int, pa.Table]]) -> Iterator[Part]:
+        """Yield the rows of the queries that each table completes, and the number of the first; the last
+        query waits, as the next table may continue it.
+        """
+        groups = self._groups(is_begun=True)
+        begun: list[pa.Table] = []
+        begun_id, done = pa.nulls(0), 0
+        for first_row, table in tables:
+            if not len(table):
+                continue
+            ids, offsets, continues = groups.of(table, first_row)
+            if begun:
+                # scored together with the queries of this table: scoring it alone took as long as copying two
+                # columns
+                offsets = np.append(0, offsets[continues:] + len(begun[0]))
+                ids = ids if continues else pa.concat_arrays([begun_id, ids])
+            done = first_row + len(table)
+            rows = pa.concat_tables([*begun, table], promote_options="default")
+            is_end = self._dataset.is_exact and done == self.n_rows
+            end = len(ids) if is_end else len(ids) - 1
+            if end:
+                queries = Grouped(ids[:end], offsets[: end + 1])
+                yield rows.slice(0, int(offsets[end])), done - len(rows), queries
+            begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
+            if end:
+                # or its slice would keep the whole table in memory
+                begun = [pa.table(list(map(copied, begun[0].columns)), names=begun[0].column_names)]
+            del table, rows  # frees them before the next table is awaited
+            self._tell(done)
+        if begun_id:
+            queries = Grouped(begun_id, np.array([0, len(begun[0])]))
+            yield begun[0], done - len(begun[0]), queries
+
+    # ---- rows in any order ----
+
+    def _regrouped(
+        self, tables: Iterable[tuple[int | Int64, pa.Table]], expected: int = 0, turn: int = 0
+    ) -> Iterator[Part]:
+        """All rows at once if they fit into memory, or else by hash of the query, by way of the disk."""
+        dataset, spill = self._dataset, None
+        held: list[tuple[Any, pa.Table]] = []
+        size = rows = 0
+        with ExitStack() as opened:
+            for numbers, table in tables:
+                held += [(numbers, table)] if len(table) else []
+                size, rows = size + table.nbytes, rows + len(table)
+                del table
+                if not (dataset.is_exact or turn):
+                    self._per_row = size / max(rows, 1)
+                    if size <= max(self._in_memory, self._memory - rows * _ORDERING):
+                        continue
+                if spill is None:
+                    expected = expected or max(self.n_rows, _MORE * rows)
+                    n_bytes = int(self._per_row + 8) * expected
+                    spill = opened.enter_context(Spill(self._parts_of(expected), n_bytes, turn))
+                while held:
+                    of_rows, rest = held.pop(0)
+                    with naming(dataset.paths):
+                        ids = checked_ids(rest, self.columns, of_rows + dataset.first_row)
+                    spill.add(rest, ids, of_rows)
+                    del rest, ids
+                if not turn:
+                    self._tell(rows // 2)
+            if spill is None:
+                nothing = pa.Table.from_batches([], pa.schema(dataset.types))
+                every = [table for _, table in held] or [nothing]
+                yield pa.concat_tables(every, promote_options="default"), 0, None
+                return
+            for part, count in enumerate(spill.rows):
+                # more than were expected, but no more often: one query may have them all
+                if turn < _TURNS and self._parts_of(count) > 2 and not dataset.is_exact:
+                    yield from self._regrouped(spill.tables(part, len(spill.rows)), count, turn + 1)
+                    continue
+                for of_part, whole in spill.tables(part):
+                    columns = dict(zip(whole.column_names, whole.columns, strict=True))
+                    for name in self.columns.keep:  # whose codes may have been narrower
+                        columns[name] = columns[name].cast(dataset.types[name])
+                    with naming(dataset.paths):
+                        grouped = grouped_rows(whole, self.columns, of_part + dataset.first_row)
+                    yield pa.table(columns), of_part, grouped
+                    del of_part, whole, columns, grouped
+
+    def _parts_of(self, n_rows: int) -> int:
+        return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
+
+    # ---- reading ----
+
+    def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
+        """Tables of the named columns, in order, and the number of the first row of each."""
+        in_flight = self._decoders + 4
+        most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
+        readers, done = self._dataset.readers(names, most), 0
+
+        def number(table: pa.Table) -> tuple[int, pa.Table]:
+            nonlocal done
+            done += len(table)
+            return done - len(table), table
+
+        with closing(decoded_ahead(readers, self._decoders)) as tables:
+            yield from map(number, tables)  # a loop would keep each table while the next is awaited
+        self.n_rows = done
+
+    def _rankings(self, table: pa.Table, numbers: int | Int64, grouped: Grouped | None) -> Rankings:
+        """Rankings of these rows. A fault of rows that were set aside is that of the first faulty ones."""
+        try:
+            with naming(self._dataset.paths), dispatch.part_of(self.n_rows, len(table)):
+                fields = fields_of_table(
+                    table,
+                    self.columns,
+                    to_decode=self._dataset.encoded,
+                    numbers=numbers + self._dataset.first_row,
+                    grouped=grouped,
+                )
+        except InputError:
+            if isinstance(numbers, int) or not self._dataset.can_be_read_again:
+                raise
+            with closing(self._tables(list(self._dataset.types))) as tables:
+                for first_row, beginning in tables:
+                    if len(beginning):
+                        self._rankings(beginning, first_row, None)
+            raise  # what concerns rows that are far apart
+        return Rankings._of(**fields)
+
+    def _tell(self, done: int) -> None:
+        if callable(self._progress):
+            self._progress(done, self.n_rows)
+        else:
+            advance(done, self.n_rows)
+
+    def _groups(self, *, is_begun: bool = False) -> Groups:
+        return Groups(self._dataset, is_gone=is_begun and not self._dataset.can_be_read_again)
+
+    # ---- for `Scores` ----
 
     def _count(self, count: Callable[[Rankings], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
         """A number for each query, in the order of `evaluate`."""
@@ -93,7 +341,7 @@ class Sink(Protocol):
 
 
 def evaluate_stream(
-    stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None = None
+    stream: TableStream, score: Callable[[Rankings], Scores], sink: Sink | None = None
 ) -> Scores:
     """Scores of all queries of a stream, in the order in which they first appear.
 
@@ -112,7 +360,7 @@ def evaluate_stream(
 
 
 def _evaluate(
-    stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None, *, regroup: bool
+    stream: TableStream, score: Callable[[Rankings], Scores], sink: Sink | None, *, regroup: bool
 ) -> Scores:
     from fastndcg.scores.signatures import digests_of  # here, since those who score arrays need no results
 

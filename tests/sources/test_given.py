@@ -13,7 +13,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import InputTypeError
-from fastndcg.sources.streams import RankingsStream
+from fastndcg.sources.streams import TableStream
 from fastndcg.tables.roles import Roles
 
 LONG = {
@@ -199,7 +199,7 @@ def test_large_files_are_read_a_part_at_a_time(tmp_path, monkeypatch):
     whole = fn.evaluate(path, "nDCG")
     monkeypatch.setattr(inputs, "IN_MEMORY", 1)
     stream = inputs.rankings_or_stream(path, Roles())
-    assert isinstance(stream, RankingsStream)
+    assert isinstance(stream, TableStream)
     assert fn.evaluate(stream, "nDCG").values.tobytes() == whole.values.tobytes()
 
 

@@ -27,7 +27,7 @@ from fastndcg.sources.dataset import TextTypes
 from fastndcg.sources.formats import format_of
 from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.open_file import File
-from fastndcg.sources.stream_batches import TableStream
+from fastndcg.sources.streams import TableStream
 from fastndcg.tables.roles import Roles
 
 pytestmark = pytest.mark.compiled
@@ -821,7 +821,7 @@ import pathlib, re, sys
 import pyarrow as pa
 from fastndcg.tables.roles import Roles
 from fastndcg.sources.inputs import open_tables
-from fastndcg.sources.stream_batches import TableStream
+from fastndcg.sources.streams import TableStream
 opened = open_tables([sys.argv[1]], 1).choose(Roles(doc_id="docid"))
 stream = TableStream(opened, memory="8 MB", threads=1)
 rows = sum(part.n_docs for part in stream)

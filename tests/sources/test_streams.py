@@ -32,9 +32,9 @@ from fastndcg import (
 )
 from fastndcg.common.hashes import keys_of
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import parquet, regrouping, stream_batches, streams
+from fastndcg.sources import parquet, regrouping, streams
 from fastndcg.sources.regrouping import SeenKeys
-from fastndcg.sources.streams import RankingsStream, bytes_of
+from fastndcg.sources.streams import TableStream, bytes_of
 
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "nDCG(ties='worst', empty='nan')@5", "NumRet"]
 OPTIONS = {"keep": ["lang", "kind"], "weight": "traffic"}
@@ -217,12 +217,12 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch
             decoded.append(len(part))
             yield part
 
-    monkeypatch.setattr(stream_batches, "_LOOK", 300)
+    monkeypatch.setattr(streams, "_LOOK", 300)
     monkeypatch.setattr(parquet.ParquetFiles, "readers", lambda *given: map(counted, readers(*given)))
-    monkeypatch.delattr(stream_batches.Spill, "add")
+    monkeypatch.delattr(streams.Spill, "add")
     stream = scan_parquet(path, memory=100 * len(table))
     assert_same(stream, fn.read_parquet(path))
-    assert sum(decoded) <= stream_batches._LOOK < len(table)
+    assert sum(decoded) <= streams._LOOK < len(table)
     assert_same(scan_parquet(path, memory=100 * len(table), threads=1), Rankings.from_arrow(table))
 
 
@@ -328,9 +328,9 @@ def test_a_null_in_a_dictionary_and_views():
 @pytest.mark.parametrize("form", ["reader", "function"])
 def test_more_rows_than_expected_are_set_aside_again(form, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    turns, init = [], stream_batches.Spill.__init__
+    turns, init = [], streams.Spill.__init__
     monkeypatch.setattr(
-        stream_batches.Spill, "__init__", lambda self, *given: turns.append(given[2]) or init(self, *given)
+        streams.Spill, "__init__", lambda self, *given: turns.append(given[2]) or init(self, *given)
     )
     table = rows(600, mixed=True)
     stream = scan_arrow(FORMS[form](cut(table, [400])), memory=20_000, **OPTIONS)
@@ -354,7 +354,7 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     path = write(rows(400), tmp_path / "a.parquet")
     code = f"""
         import fastndcg as fn
-        from fastndcg.sources import stream_batches
+        from fastndcg.sources import streams
         from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
@@ -545,9 +545,9 @@ def lazy(name, table, folder):
 def test_lazy_tables_are_evaluated_batch_by_batch(name, mixed, tmp_path, monkeypatch):
     table = rows(mixed=mixed, ids="texts").drop_columns("kind")
     table = table.rename_columns(['a "name"' if each == "lang" else each for each in table.column_names])
-    made, init = [], stream_batches.TableStream.__init__
+    made, init = [], streams.TableStream.__init__
     monkeypatch.setattr(
-        stream_batches.TableStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
+        streams.TableStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
     )
     data = lazy(name, table, tmp_path)
     for _ in range(2):
@@ -739,7 +739,7 @@ def test_progress_and_what_a_stream_says():
     assert repr(stream) == "TableStream(query='qid', relevance='label', score='score')" and stream.n_rows == 0
     fn.evaluate(stream, "RR")
     assert stream.n_rows == len(table) and [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == len(table) and isinstance(stream, RankingsStream)
+    assert told[-1][0] == len(table) and isinstance(stream, TableStream)
 
 
 # ---- messages ----
@@ -857,7 +857,7 @@ def test_a_file_that_is_deleted_while_it_is_read(tmp_path):
 LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
-    from fastndcg.sources import stream_batches
+    from fastndcg.sources import streams
     from fastndcg.sources import streams
     streams._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
@@ -902,7 +902,7 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     slow = """
         import sys, time
         from fastndcg.__main__ import main
-        from fastndcg.sources import stream_batches
+        from fastndcg.sources import streams
         from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         mark = sys.argv.pop()
@@ -910,7 +910,7 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
             if done > 2000:
                 open(mark, "w").close()
                 time.sleep(0.2)
-        stream_batches.TableStream._tell = tell
+        streams.TableStream._tell = tell
         main()
     """
     mark, out = tmp_path / "mark", tmp_path / "out.parquet"
