@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
@@ -72,7 +70,6 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.typing import JoinKeywords
 
-_BLANK = re.compile(r"\s*")
 _LOOKED_AT = 100  # queries of a dict that are looked at to tell one run from several
 _TIMES = 1e7, 4e15  # grades that all lie between are times: days as in 20261128, seconds to microseconds
 _FORMS: dict[Role, tuple[Form, ...]] = {"relevance": (QRELS, JUDGED), "score": (RUN, THREE_FIELDS)}
@@ -486,7 +483,7 @@ def _are_ranks(name: str, lines: Lines) -> bool:
     return are_places
 
 
-# ---- JSON, a query at a time ----
+# ---- JSON ----
 
 
 def text_of_file(name: str) -> str:
@@ -497,51 +494,25 @@ def text_of_file(name: str) -> str:
             raise SourceError(f"{name} cannot be read: {error}; expected text in UTF-8") from None
 
 
-def queries_of_json(name: str, text: str, duplicates: Duplicates = "refuse") -> Iterator[tuple[str, Any]]:
-    """The queries of a file, each with its documents, one at a time: dicts of all take much more memory."""
-    decoder = json.JSONDecoder(object_pairs_hook=partial(_first if duplicates == "first" else _once, name))
-    queries: set[str] = set()
+def queries_of_json(name: str, text: str, duplicates: Duplicates = "refuse") -> dict[str, Any]:
+    """The queries of a file, each with its documents."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            is_query = all(isinstance(value, dict | list) for value in found.values())
+            if duplicates == "first" and not is_query:
+                return dict(reversed(pairs))
+            keys = [key for key, _ in pairs]
+            again = next(key for key in keys if keys.count(key) > 1)
+            what, choice = ("query", "") if is_query else ("document", OR_FIRST)
+            raise InputError(f'{name}: {what} "{again}" appears twice; drop one of the two{choice}')
+        return found
+
     try:
-        at = _blank(text, _blank(text, 0) + 1)
-        mark = text[at] if text[at] == "}" else ","
-        while mark == ",":
-            query, at = decoder.raw_decode(text, at)
-            at = _blank(text, at)
-            if not isinstance(query, str) or text[at] != ":":
-                raise ValueError(f"no query and its documents before character {at:,}")
-            documents, at = decoder.raw_decode(text, _blank(text, at + 1))
-            if query in queries:
-                raise _twice(name, "query", query)
-            queries.add(query)
-            yield query, documents
-            at = _blank(text, at)
-            mark, at = text[at], _blank(text, at + 1)
-        if mark != "}" or (queries and at < len(text)):
-            raise ValueError(f"more than one object before character {at:,}")
+        found: dict[str, Any] = json.loads(text, object_pairs_hook=once)
     except FastndcgError:
         raise
-    except (ValueError, IndexError, RecursionError) as error:
-        reason = "it ends too early" if isinstance(error, IndexError) else str(error)
-        raise SourceError(f"{name} cannot be read: {reason}; expected {WANTED}") from None
-
-
-def _blank(text: str, at: int) -> int:
-    """Where the next token begins."""
-    return _BLANK.match(text, at).end()  # type: ignore[union-attr] # it always matches
-
-
-def _once(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _twice(name, "document", next(key for key in keys if keys.count(key) > 1))
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{name} cannot be read: {error}; expected {WANTED}") from None
     return found
-
-
-def _first(_: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(reversed(pairs)) if len(dict(pairs)) < len(pairs) else dict(pairs)
-
-
-def _twice(name: str, of: str, key: str) -> InputError:
-    choice = OR_FIRST if of == "document" else ""
-    return InputError(f'{name}: {of} "{key}" appears twice; drop one of the two{choice}')

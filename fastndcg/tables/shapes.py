@@ -49,7 +49,6 @@ from fastndcg.tables.sides import Role, Side, naming, side_of, with_values
 from fastndcg.tables.values import (
     column_name,
     doc_ids_in,
-    first_line,
     ids_in,
     integers_if_written_so,
     nulls_in,
@@ -57,9 +56,7 @@ from fastndcg.tables.values import (
     values_of_queries,
 )
 
-_COLUMNS = "document", "value", "intent"  # of a row, beside that of the query
 _MOST_COLUMNS = 1000  # of a dict of columns
-_AT_ONCE = 1 << 18  # documents of dicts that become arrays together
 _OF_TABLES = {"relevance": ("keep", "weight", "relevant_ids"), "score": ("rank", "retrieved_ids")}
 _LISTED: dict[Role, Literal["relevant_ids", "retrieved_ids"]] = {
     "relevance": "relevant_ids",
@@ -119,7 +116,7 @@ def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: boo
         data = data.to_dict()  # ranx's Qrels and Run
     if isinstance(data, Mapping) and not has_columns(data):
         refuse_columns(name, role, roles, "a dict")
-        return side_of_queries(name, data.items(), role, roles, intents=intents)
+        return side_of_queries(name, data, role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
         data, roles = _columns_of_rows(name, list(data), role, roles, intents=intents)
     try:
@@ -164,12 +161,12 @@ def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
 
 
 def side_of_queries(
-    name: str, queries: Iterable[tuple[Any, Any]], role: Role, roles: Roles, *, intents: bool = False
+    name: str, queries: Mapping[Any, Any], role: Role, roles: Roles, *, intents: bool = False
 ) -> Side:
-    """A side of ids of queries, each with a dict of its documents, a list or a set of them, or pairs."""
-    ids, sizes, has_lists, parts = list[Any](), list[int](), False, list[pa.Table]()
+    """A side of a dict from query to a dict of its documents, a list or a set of them, or pairs."""
+    sizes, has_lists = list[int](), False
     columns: list[list[Any]] = [[] for _ in range(2 + intents)]  # documents, values, intents
-    for query, documents in queries:
+    for query, documents in queries.items():
         before = len(columns[0])
         if intents:
             for entry in _by_intent(name, query, documents):
@@ -182,26 +179,20 @@ def side_of_queries(
                 values = [1] * n if role == "relevance" else list(range(n, 0, -1))
             columns[0] += listed
             columns[1] += values
-        ids.append(query)
         sizes.append(len(columns[0]) - before)
-        if len(columns[0]) >= _AT_ONCE:  # a file of all as Python's objects takes much more memory
-            parts.append(_table(name, columns, roles))
-            columns = [[] for _ in columns]
-    if columns[0] or not parts:
-        parts.append(_table(name, columns, roles))
-    try:
-        table = pa.concat_tables(parts, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise _mixed(name, "documents or values", first_line(error)) from None
+    docs, *of_intents = (
+        with_long_offsets(_ids(name, of, each))
+        for of, each in zip(("document", "intent"), columns[::2], strict=False)
+    )
+    numbers = pa.chunked_array([_numbers(name, columns[1], roles)])
     if has_lists and role == "score":
         roles = _best_first(name, roles)
-    if role == "relevance" and table["value"].null_count:
+    if role == "relevance" and numbers.null_count:
         roles = replace(roles, unjudged="null")
-    docs, values, *of_intents = map(with_long_offsets, table.columns)
-    query, offsets = _ids(name, "query", ids), offsets_from(sizes)
+    query, offsets = _ids(name, "query", list(queries)), offsets_from(sizes)
     side = side_of(name, query, docs, lambda _: name, offsets)
     with naming(name):
-        return with_values(side, role, roles, values, Blame(offsets, query, None), *of_intents)
+        return with_values(side, role, roles, numbers, Blame(offsets, query, None), *of_intents)
 
 
 def _best_first(name: str, roles: Roles) -> Roles:
@@ -357,22 +348,16 @@ def _names_of_fields(
     return own
 
 
-def _table(name: str, columns: list[list[Any]], roles: Roles) -> pa.Table:
-    """Documents, values and intents that Python holds."""
-    found = [
-        _numbers(name, values, roles) if of == "value" else _ids(name, of, values)
-        for of, values in zip(_COLUMNS, columns, strict=False)
-    ]
-    return pa.table(found, _COLUMNS[: len(found)])
-
-
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     if not values:
         return pa.array([], pa.string())
     try:
         ids = whole_ids(pa.array(values))
     except (TypeError, ValueError, OverflowError, pa.ArrowInvalid) as error:
-        raise _mixed(name, f"{of} ids", str(error)) from None
+        raise InputTypeError(
+            f"{name} has {of} ids of mixed or unknown types: {error}. "
+            "Make all of them strings, or all of them whole numbers."
+        ) from None
     if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
         step = f". {OF_ARRAYS}." if pa.types.is_floating(ids.type) else ""
         raise InputTypeError(
@@ -385,15 +370,15 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     return ids
 
 
-def _mixed(name: str, what: str, error: str) -> InputTypeError:
-    return InputTypeError(
-        f"{name} has {what} of mixed or unknown types: {error}. "
-        "Make all of them strings, or all of them whole numbers."
-    )
-
-
 def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
     array = np.array(values) if values else np.empty(0, np.int64)
+    if array.dtype.kind == "f" and (abs(array) >= 2**53).any():  # which NumPy rounds beside floats
+        lost = [each for each in values if isinstance(each, int) and abs(each) > 2**53]
+        if lost:
+            raise InputError(
+                f"{name} holds floats and whole numbers beyond 2**53, beginning with {lost[0]}, which would "
+                "be rounded; give all as whole numbers, or all as floats"
+            )
     if array.ndim == 1 and array.dtype.kind in "buif":
         return column_of(array.view(np.uint8) if array.dtype.kind == "b" else array)
     with suppress(TypeError, ValueError, OverflowError, pa.ArrowException):

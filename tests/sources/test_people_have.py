@@ -285,10 +285,10 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"q1": {"a": 1}', "qrels.json cannot be read: it ends too early; expected one JSON object: query -> "),
-        ('{"q1": {"a": 1}} {"q2": {"a": 1}}', "more than one object before character 17"),
+        ('{"q1": {"a": 1}', "qrels.json cannot be read: .*; expected one JSON object: query -> "),
+        ('{"q1": {"a": 1}} {"q2": {"a": 1}}', "cannot be read: Extra data"),
         ('{"q1": {"a": 1},}', "cannot be read"),
-        ('{"q1": {"a": 1}, 7: {}}', "cannot be read: no query and its documents|Expecting"),
+        ('{"q1": {"a": 1}, 7: {}}', "cannot be read: Expecting"),
         ('{"q1": {"a": 1, "b": 1, "a": 2}}', 'qrels.json: document "a" appears twice'),
         ('{"q1": {"a": 1}, "q1": {"b": 1}}', 'qrels.json: query "q1" appears twice'),
         ("{}", "qrels.json has no documents"),
@@ -342,13 +342,12 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path):
     assert ran.exit_code == 2 and "expected WORD=GRADE" in ran.stderr
 
 
-def test_many_queries_of_json_are_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastndcg.tables.shapes._AT_ONCE", 7)
-    assert mean_of(tmp_path, "path", JUDGMENTS["indented JSON"], RUNS["ranked lists"], 0) == wanted()
-    with pytest.raises(
-        fn.InputTypeError, match="documents or values of mixed or unknown types: .*int64 vs string"
-    ):
-        fn.evaluate({"a": list(range(9)), "b": ["x"]}, {"a": [1]}, "nDCG")
+def test_whole_numbers_that_floats_would_round_are_refused():
+    for scores in ({"a": 2**53 + 1, "b": 0.5}, [("a", 0.5), ("b", -(2**53) - 1)]):
+        with pytest.raises(fn.InputError, match=r"run holds floats and whole numbers beyond 2\*\*53"):
+            fn.evaluate({"q": {"a": 1}}, {"q": scores}, "nDCG")
+    run = {"q": {"a": 2**53 + 1, "b": 2**53}}  # told apart
+    assert fn.evaluate({"q": {"a": 1}}, run, "RR(ties='worst')").mean() == {"RR(ties='worst')": 1.0}
 
 
 @pytest.mark.parametrize("kind", ["int64", "float64", "float32", "float16"])
