@@ -11,6 +11,5 @@ pool             `pool`: the first documents of several runs, and which are judg
 history          `History`: values by query of many times, and since when a change is sure
 clicks           click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
 report           `report`: an HTML page for readers who do not know the package; and the page of a history
-report_sections  the results of a page, its answer and its sections
 html             the page and its parts: text, tables, charts, and parts that open on a click
 """

@@ -291,18 +291,11 @@ class History:
                 series[system, each] = [run for run in runs if run.name == system and each in run.means]
         return {key: own for key, own in series.items() if own}
 
-    def plot(
-        self,
-        measure: object = None,
-        *,
-        name: str | None = None,
-        confidence: float = 0.95,
-        threshold: float | None = None,
-    ) -> Chart:
+    def plot(self, measure: object = None, *, name: str | None = None, confidence: float = 0.95) -> Chart:
         """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `report`."""
         from fastndcg.charts.plots import over_time
 
-        return over_time(self.table(measure, name=name, confidence=confidence), threshold)
+        return over_time(self.table(measure, name=name, confidence=confidence))
 
 
 def _time_of(at: datetime | date | str | None) -> datetime:

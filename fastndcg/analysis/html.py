@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
 CONVERTER = "vl_convert", "vl-convert-python", "report", "a report"
 _WIDTH, _LABEL = 320, 110  # sizes of pictures and names in them, for telephones; wider screens enlarge them
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="fastndcg {version}"><link rel="icon" href="data:,">
+<title>{title}</title><style>{style}</style></head>
+<body><header><h1>{title}</h1>{subtitle}</header><main>
+{sections}
+</main></body></html>
+"""
 
 
 def paragraph(text: str) -> str:
@@ -29,18 +40,11 @@ def bullets(texts: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>"
 
 
-def table(caption: str, rows: list[list[str]], left: int | Collection[int] = 1) -> str:
-    """A table whose first row is its header; the first `left` columns, or those at these places, are text."""
-    return wide(caption, html_table(rows, left))
-
-
-def result(caption: str, found: Any) -> str:
-    """A result as notebooks show it."""
-    return wide(caption, found._repr_html_())
-
-
-def wide(caption: str, html: str) -> str:
-    """Return a section that scrolls sideways on narrow screens."""
+def table(caption: str, found: Any, left: int | Collection[int] = 1) -> str:
+    """A result as notebooks show it, or rows of texts, the first `left` columns, or those at these places, at
+    the left. On narrow screens it scrolls sideways.
+    """
+    html = html_table(found, left) if isinstance(found, list) else found._repr_html_()
     name = html_text(caption)
     return f'<h3>{name}</h3><div class="wide" tabindex="0" role="region" aria-label="{name}">{html}</div>'
 
@@ -77,16 +81,6 @@ def write(path: str | os.PathLike[str], title: str, subtitle: str, sections: Ite
     from importlib import resources  # imported here, because it imports tempfile and random
 
     style = (resources.files("fastndcg.analysis") / "page.css").read_text(encoding="utf-8")
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    lines = [
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f'<meta name="generator" content="fastndcg {__version__}"><link rel="icon" href="data:,">',
-        f"<title>{html_text(title)}</title><style>{style}</style></head>",
-        f"<body><header><h1>{html_text(title)}</h1>{paragraph(subtitle)}</header><main>",
-        *sections,
-        "</main></body></html>\n",
-    ]
+    parts = {"title": html_text(title), "subtitle": paragraph(subtitle), "sections": "\n".join(sections)}
     with whole_file(path) as draft:
-        draft.write_text("\n".join(lines), encoding="utf-8")
+        draft.write_text(_PAGE.format(version=__version__, style=style, **parts), encoding="utf-8")

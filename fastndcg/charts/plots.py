@@ -480,7 +480,7 @@ def _columns(given: Any) -> Any:
     return {str(name): given[name].to_numpy() for name in names}
 
 
-def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
+def over_time(table: Table | Rows) -> Chart:
     """Plot a measure by date: a line with intervals for each system.
 
     Parameters
@@ -488,13 +488,11 @@ def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
     table : Table or list of dicts
         What `History.table` returns, for one measure. Where a time differs in its definition from the time
         before, a new line starts.
-    threshold : number, optional
-        Drawn as a line, for example the least that is accepted.
 
     Raises
     ------
     InputError, InputTypeError
-        Something other than such a table; several measures, or more than seven lines.
+        Something other than such a table; several measures.
 
     Examples
     --------
@@ -508,9 +506,10 @@ def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
     if not isinstance(table, list) and not hasattr(table, "to_pylist"):
         raise InputTypeError(f"table is a {type(table).__name__}; expected History(path).table()")
     found = table if isinstance(table, list) else table.to_pylist()
-    measures = list(dict.fromkeys(row["measure"] for row in found))
+    measures = dict.fromkeys(row["measure"] for row in found)
     if len(measures) != 1:
         raise InputError(f"the table has {', '.join(measures) or 'no measure'}; name one to draw")
+    (measure,) = measures
     started: dict[str, str] = {}  # name of the line of a system whose definition changed
     rows = []
     for row in found:
@@ -519,20 +518,14 @@ def over_time(table: Table | Rows, threshold: float | None = None) -> Chart:
             started[name] = f"{name} from {row['at']:%Y-%m-%d}"
         numbers = {key: row[key] for key in ("mean", "low", "high", "queries", "sure")}
         rows.append({"system": started.get(name, name), "date": row["at"].isoformat()} | numbers)
-    if len(theme.names_of(rows)) > len(theme.COLOURS):
-        raise InputError(f"{len(theme.names_of(rows))} lines are too many for a picture; name one system")
-    layers: list[Layer] = []
-    if threshold is not None:
-        rule = {"type": "rule", "color": theme.WORSE, "strokeWidth": 2}
-        layers.append((rule, {"y": quantity("threshold")}, [{"threshold": float(threshold)}]))
     notes = ["bands: intervals of means", first_sure(found)]
     if started:
         notes.append(f"not comparable with the time before: {', '.join(started.values())}")
     names = {row.get("name") or "" for row in found}
     of = f" of {''.join(names)}" if len(names) == 1 and any(names) else ""
-    height = quantity("mean", f"mean {measures[0]}")
+    height = quantity("mean", f"mean {measure}")
     across = {"field": "date", "type": "temporal", "title": "date"}
-    return _lines(rows, across, height, f"{measures[0]}{of} by date", "; ".join(notes), layers)
+    return _lines(rows, across, height, f"{measure}{of} by date", "; ".join(notes))
 
 
 def first_sure(rows: Rows) -> str:

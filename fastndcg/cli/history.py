@@ -33,7 +33,6 @@ def history(
         "Exit with 1 if the last mean is NaN or below this number; for `show`, repeatable.",
         metavar="MEASURE=NUMBER",
     ),
-    threshold: float | None = option("Line to draw in the pictures of `page`.", metavar="NUMBER"),
     out: Path = option("HTML file to write.", Path("history.html"), "--out", "-o"),
     confidence: float = options.CONFIDENCE,
     convention: str | None = options.CONVENTION,
@@ -79,7 +78,7 @@ def history(
     if action is Action.page:
         from fastndcg.analysis.report import history_page
 
-        history_page(kept, out, confidence=confidence, threshold=threshold, command=typed_command())
+        history_page(kept, out, confidence=confidence, command=typed_command())
         return
     bounds = options.read_gates(fail_under or [])
     chosen = options.read_measures(measure, bounds) if measure else [None]

@@ -278,10 +278,9 @@ def test_a_line_over_time_ends_where_the_definition_changes():
     notes = [None, None, "judgments pool:1:a, now pool:2:b", None]
     rows = [ROW | {"at": at, "differs": note} for at, note in zip(days, notes, strict=True)]
     rows[1] |= {"sure": True, "change": -0.1}
-    chart = plot.over_time(rows, 0.45)
-    drawn, bound = rows_of(chart)
+    chart = plot.over_time(rows)
+    (drawn,) = rows_of(chart)
     assert [each["system"] for each in drawn] == ["RR", "RR", "RR from 2026-11-03", "RR from 2026-11-03"]
-    assert bound == [{"threshold": 0.45}]
     assert chart.to_dict()["title"]["text"] == "RR by date"
     named = plot.over_time([row | {"name": "bm25"} for row in rows]).to_dict()
     assert named["title"]["text"] == "RR of bm25 by date"
@@ -369,7 +368,6 @@ TAKEN = fn.Rankings.from_lists([[1]], queries={"queries": ["a"]})
         (lambda _: plot.over_time("history"), fn.InputTypeError, "table is a str; expected History(path).table()"),
         (lambda _: plot.over_time([]), fn.InputError, "the table has no measure; name one to draw"),
         (lambda _: plot.over_time([ROW, ROW | {"measure": "AP"}]), fn.InputError, "the table has RR, AP; name one"),
-        (lambda _: plot.over_time([ROW | {"name": f"s{n}"} for n in range(8)]), fn.InputError, "8 lines are too many"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_says_why(draw, error, message, systems):

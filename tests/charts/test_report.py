@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import printed, run
+from commands import run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
@@ -149,8 +149,6 @@ def from_runs(letter):
           "system: nDCG@10 undefined for 2 queries, counted as 0."]),
         ({name: fn.Rankings.from_lists([[1, 0], [0]]) for name in "ab"}, {"measures": ["RR(empty='skip')", "AP(empty='nan')"]},
          ["a and b: RR(empty='skip') undefined for 1 query, left out.", "a and b: AP(empty='nan') undefined for 1 query, NaN."]),
-        (fn.Rankings.from_lists([[1, 0]], [[1.0, 1.0]]), {"measures": "RR"},
-         ["system: the order of tied documents could move RR from 0.5000 to 1.0000."]),
         (with_a_loss("fr", 0.3), {"by": "country"},
          ["Slices of fewer than 30 queries, whose intervals are unreliable: se."]),
         (fn.Rankings.from_lists([[1, 0]] * 40), {"measures": "RR"}, []),
@@ -198,7 +196,7 @@ def test_numbers_are_those_of_the_package(page):
 
 def test_every_picture_has_words_and_the_page_is_small(page):
     pictures = re.findall('<img src="data:image/svg[+]xml;base64,[^"]+" alt="([^"]+)">', page)
-    assert len(pictures) == page.count("<img") == 7 and all(len(words) > 30 for words in pictures)
+    assert len(pictures) == page.count("<img") == 4 and all(len(words) > 30 for words in pictures)
     assert len(page) < 600_000
 
 
@@ -336,22 +334,6 @@ def test_errors_come_before_a_file(change, error, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_a_limit_of_memory_that_would_end_the_process_is_refused(tmp_path):
-    code = """
-import resource, sys
-import fastndcg as fn
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-try:
-    fn.report(fn.Rankings.from_lists([[1, 0]]), sys.argv[1])
-except fn.FastndcgError as error:
-    print(error)
-"""
-    said = printed(code, tmp_path / "x.html")
-    assert said.startswith("a report needs 100 GB of virtual memory") and "limited to 3.0. Lift" in said
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(("module", "name"), [("altair", "Altair"), ("vl_convert", "vl-convert-python")])
 def test_without_the_extra_the_error_has_the_command(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
@@ -371,7 +353,7 @@ def test_the_page_of_a_history_has_every_date_of_each_system(tmp_path, undrawn):
         for name in ("bm25", "rerank"):
             lists = [[1, 0] if day > 20 or query % 2 else [0, 1] for query in range(40)]
             history.add(fn.evaluate(fn.Rankings.from_lists(lists), ["RR", "P@1"]), at=at, name=name)
-    history_page(history, tmp_path / "r.html", confidence=0.95, threshold=0.5, command="a test")
+    history_page(history, tmp_path / "r.html", confidence=0.95, command="a test")
     texts = texts_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert [texts.count(name) for name in ("RR of bm25", "P@1 of rerank")] == [1, 1]
     for row in history.table("RR", name="rerank").to_pylist()[1:]:

@@ -84,7 +84,7 @@ def test_a_page():
     pytest.importorskip("vl_convert")
     for day in range(4):
         add(f"{day}.parquet", 20 + day, measures="-m nDCG@10 -m RR")
-    assert run("history page -H kept -o page.html --threshold 0.8").exit_code == 0
+    assert run("history page -H kept -o page.html").exit_code == 0
     text = Path("page.html").read_text(encoding="utf-8")
     assert text.count("data:image/svg+xml") == 2 and "which is sure since 2026-11-22" in text
     assert "<script" not in text and "http://" not in text.replace("http://www.w3.org", "")

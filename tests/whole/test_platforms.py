@@ -46,11 +46,6 @@ WITHOUT = {
         path.chmod(0o777)
         assert kernel_cache.folder() == path and demo._temporary().parent.is_dir()
     """,
-    "resource: no limit of addresses": """
-        sys.modules["resource"] = None
-        from fastndcg.analysis import report as page
-        page.check_extra()
-    """,
     "UTF-8 and line feeds: CRLF, and a code page for the terminal": r"""
         import io, pathlib
         from fastndcg.__main__ import main
