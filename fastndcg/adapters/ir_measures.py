@@ -32,7 +32,7 @@ from fastndcg.tables.roles import Roles
 from fastndcg.tables.shapes import side_of_data
 
 if TYPE_CHECKING:
-    from fastndcg.tables.sides import Side
+    from fastndcg.tables.joins import Side
     from fastndcg.typing import TieOrder, Ties
 
 _COLUMNS = Roles("query_id", "relevance", "score", doc_id="doc_id", intents="iteration")

@@ -27,12 +27,11 @@ from fastndcg.sources.inputs import read_columns
 from fastndcg.sources.open_file import read_each_once
 from fastndcg.sources.trec import runs_by_name, side_of_any
 from fastndcg.statistics.intervals import FAILS, HOLDS, check_size
-from fastndcg.tables.joins import alike, join
+from fastndcg.tables.joins import alike, join, plain_ids, rows_of
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
-from fastndcg.tables.sides import plain_ids, rows_of
 
 if TYPE_CHECKING:
-    from fastndcg.tables.sides import Side
+    from fastndcg.tables.joins import Side
     from fastndcg.typing import JoinKeywords
 
 CAUTION = "caution"

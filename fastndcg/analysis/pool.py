@@ -18,7 +18,7 @@ from fastndcg.tables.joins import alike, duplicate, sample, with_ranked_nan
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
 
 if TYPE_CHECKING:
-    from fastndcg.tables.sides import Side
+    from fastndcg.tables.joins import Side
     from fastndcg.typing import JoinKeywords
 
 

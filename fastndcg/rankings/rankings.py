@@ -40,7 +40,7 @@ from fastndcg.tables.roles import (
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.tables.sides import Side
+    from fastndcg.tables.joins import Side
     from fastndcg.typing import (
         Columns,
         ColumnsAndIds,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
     from fastndcg.measures import Measure
     from fastndcg.tables.checks import Grades
+    from fastndcg.tables.joins import Side
     from fastndcg.tables.roles import Columns
-    from fastndcg.tables.sides import Side
 
 V = TypeVar("V", bound=Any)  # rankings
 _FEWEST = 20  # queries

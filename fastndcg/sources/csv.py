@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import in_runs
 from fastndcg.errors import ColumnError, SourceError, count_of, warn
-from fastndcg.sources.dataset import LOOK, FileDataset
+from fastndcg.sources.dataset import LOOK, FileDataset, permissive_type
 from fastndcg.sources.open_file import Format
-from fastndcg.sources.schemas import permissive_type
 from fastndcg.sources.text_lines import is_number
 from fastndcg.tables.roles import OF_TEXT, USUAL_NAMES, fitting
 from fastndcg.tables.values import WORDS, integers_if_written_so

@@ -2,8 +2,8 @@
 
 `names` and `type_of` say which columns there are before a row is read, `choose` finds those that play the
 roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
-joins them to `Rankings`; `streams.TableStream` reads them a part at a time. A format is one file with
-a `Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
+joins them to `Rankings`; `streams.TableStream` reads them a part at a time. A format is one file with a
+`Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,22 +19,22 @@ from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list
+from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, without_views
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import names_of_table, warn_of_oddities
 from fastndcg.sources.open_file import naming, reading
 from fastndcg.sources.prefetch import Reader, decoded_ahead
-from fastndcg.sources.schemas import common_type, permissive_type
 from fastndcg.tables.arrow import fields_of_table
 from fastndcg.tables.checks import warn_if_ranks_differ
 from fastndcg.tables.roles import OF_TEXT, Columns, Roles, check_column, find_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fastndcg.sources.open_file import File, Format, Stamp
     from fastndcg.typing import Path as PathLike
@@ -311,3 +312,68 @@ def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> 
                 yield joined.slice(start, most)
             del joined
             n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
+
+
+# ---- the types of several files as one ----
+
+
+def common_type(
+    name: str,
+    kinds: Sequence[tuple[str, pa.DataType]],
+    join: Callable[[pa.DataType, pa.DataType], pa.DataType | None] | None = None,
+) -> pa.DataType:
+    """The type of a column that all files have, of their paths and types. Raises `SourceError`."""
+    first, common = kinds[0]
+    for path, kind in kinds[1:]:
+        joined = (join or joined_type)(common, kind)
+        if joined is None:
+            raise SourceError(
+                f'column "{name}" is {common} in {first} and {kind} in {path}; '
+                "expected types that fit together without loss. Write the files with one type."
+            )
+        if joined != common:
+            first, common = path, joined
+    return common
+
+
+def joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type that holds the values of both without loss, if there is one.
+
+    >>> joined_type(pa.int8(), pa.int32()), joined_type(pa.int64(), pa.float64())
+    (DataType(int32), None)
+    """
+    types = pa.types
+    if one == other or types.is_null(other):
+        return one
+    if types.is_null(one):
+        return other
+    if types.is_dictionary(one) or types.is_dictionary(other):
+        return joined_type(*(kind.value_type if types.is_dictionary(kind) else kind for kind in (one, other)))
+    if is_text(one) and is_text(other):
+        return pa.large_string()
+    if all(types.is_binary(kind) or types.is_large_binary(kind) for kind in map(without_views, (one, other))):
+        return pa.large_binary()
+    if is_list(one) and is_list(other):
+        values = joined_type(one.value_type, other.value_type)
+        return None if values is None else pa.large_list(values)
+    kinds = [array_of(pa.array([], kind)).dtype for kind in (one, other) if is_number(kind)]
+    if len(kinds) < 2:
+        return None
+    joined = np.promote_types(*kinds)
+    exact = all(
+        kind.kind == joined.kind or kind.itemsize < 8 for kind in kinds
+    )  # no float holds all 64-bit integers
+    return pa.from_numpy_dtype(joined) if exact else None
+
+
+def permissive_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type to which pyarrow promotes both, as it does of rows of text, if there is one.
+
+    >>> permissive_type(pa.int64(), pa.float64()), permissive_type(pa.int64(), pa.string())
+    (DataType(double), None)
+    """
+    schemas = [pa.schema([("", kind)]) for kind in (one, other)]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return None

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import without_views
 from fastndcg.errors import ColumnError
-from fastndcg.sources.dataset import FileDataset
+from fastndcg.sources.dataset import FileDataset, joined_type
 from fastndcg.sources.open_file import Format
-from fastndcg.sources.schemas import joined_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,9 +18,8 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import SourceError
 from fastndcg.scores.signatures import KEY
-from fastndcg.sources.dataset import Dataset
+from fastndcg.sources.dataset import Dataset, common_type
 from fastndcg.sources.open_file import Format, reading
-from fastndcg.sources.schemas import common_type
 from fastndcg.tables.values import first_line, integers_if_written_so
 
 if TYPE_CHECKING:

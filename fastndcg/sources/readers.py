@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fastndcg.common.threads import check_threads
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.in_memory import stream_of
+from fastndcg.sources.inputs import stream_of
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.streams import TableStream, threads_ahead
 from fastndcg.tables.roles import Roles, with_roles

@@ -48,7 +48,7 @@ from fastndcg.sources.text_lines import (
     Lines,
     read_lines,
 )
-from fastndcg.tables.joins import check_options
+from fastndcg.tables.joins import Role, Side, check_options, naming, with_values
 from fastndcg.tables.locations import Blame
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.tables.shapes import (
@@ -60,7 +60,6 @@ from fastndcg.tables.shapes import (
     side_of_queries,
     side_of_table,
 )
-from fastndcg.tables.sides import Role, Side, naming, with_values
 from fastndcg.tables.values import whole
 from fastndcg.typing import Duplicates, Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike

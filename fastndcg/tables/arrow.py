@@ -15,11 +15,10 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError
 from fastndcg.tables.checks import checked_columns, checked_propensity
 from fastndcg.tables.grouping import Grouped, group_rows
 from fastndcg.tables.intents import intent_grades
-from fastndcg.tables.joins import join
+from fastndcg.tables.joins import Role, join, rows_of_first, side_of
 from fastndcg.tables.lists import check_one_row, refuse_ids, split_alike, split_lists
 from fastndcg.tables.locations import Blame
 from fastndcg.tables.roles import Roles
-from fastndcg.tables.sides import Role, rows_of_first, side_of
 from fastndcg.tables.values import (
     column_name,
     doc_ids_in,
@@ -60,84 +59,69 @@ def fields_of_table(
             f'column "{names[listed[1]]}" holds lists and column "{names[listed[0]]}" {kinds[listed[0]]}; '
             "expected both as lists, a row for each query, or both as numbers, a row for each document"
         )
+    if not all(listed):
+        return _fields_of_rows(table, columns, to_decode, numbers, grouped)
     # lists of text are ids unless `grades` has the grade of each word
-    are_ids = columns.are_ids or (
-        all(listed) and columns.grades is None and all(is_text(kind.value_type) for kind in kinds)
-    )
-    if columns.duplicates == "first" and not are_ids:
-        if any(listed):
-            raise InputError(
-                f'duplicates="first" is of rows with doc_id=, and of lists of ids; column "{names[0]}" '
-                "holds lists of numbers"
-            )
+    are_text = all(is_list(kind) and is_text(kind.value_type) for kind in kinds)
+    if columns.are_ids or (columns.grades is None and are_text):
+        return _joined_lists(table, columns, to_decode, numbers)
+    if columns.duplicates == "first":
+        raise InputError(
+            f'duplicates="first" is of rows with doc_id=, and of lists of ids; column "{names[0]}" '
+            "holds lists of numbers"
+        )
+    return _fields_of_lists(table, columns, to_decode, numbers)
+
+
+def _fields_of_rows(
+    table: pa.Table,
+    columns: Columns,
+    to_decode: Collection[str],
+    numbers: int | Int64,
+    grouped: Grouped | None,
+) -> dict[str, Any]:
+    """The fields of a table with a row for each document."""
+    if columns.duplicates == "first":
         table, numbers = _first_rows(table, columns, numbers)
         grouped = None
-    blame = Blame(numbers=numbers, names=columns.labels, ranks=columns.ranks)
-
-    def values_of(name: str) -> pa.ChunkedArray:
-        return plain(table[name])
-
-    if any(listed):
-        grouped, query_ids = None, _queries_of_lists(table, columns, numbers)
-        blame = rows = Blame(np.arange(len(table) + 1), query_ids, None)
-    else:
-        ids = checked_ids(table, columns, numbers)
-        grouped = group_rows(ids) if grouped is None else grouped
-        blame = blame._replace(query_ids=ids)
-
-    kept = {name: values_of(name) for name in columns.keep}
+    ids = checked_ids(table, columns, numbers)
+    blame = Blame(None, ids, numbers, columns.labels, ranks=columns.ranks)
+    grouped = group_rows(ids) if grouped is None else grouped
+    kept = {name: values_of_queries(name, plain(table[name]), ids, grouped, blame) for name in columns.keep}
     weight = None
     if (name := columns.weight) is not None:
-        weight = numbers_in(column_name(name), values_of(name), "weights", blame)
-    if grouped is not None:
-        kept = {name: values_of_queries(name, column, ids, grouped, blame) for name, column in kept.items()}
-        if name is not None:
-            column = pa.chunked_array([pa.array(weight)])
-            weight = values_of_queries(name, column, ids, grouped, blame).to_numpy()
-    kept = {name: decode(column) if name in to_decode else column for name, column in kept.items()}
-    more: dict[str, Any] = {"queries": pa.table(kept) if kept else None, "weight": weight}
-    query_name = "query_id" if columns.query is None else columns.query
-    if are_ids:
-        return _joined_lists(table, columns, rows, query_name, more)
-    if grouped is None:
-        offsets, grades = split_lists(names[0], table[names[0]], rows)
-        blame = rows._replace(offsets=offsets, in_lists=True, names=columns.labels, ranks=columns.ranks)
-        as_ids = f'relevant_ids="{names[0]}", retrieved_ids="{names[1]}"'
-        or_ids = f", or, for ids of documents, {as_ids}"
-
-        def values_of(name: str) -> pa.ChunkedArray:
-            return split_alike(names[0], offsets, name, table[name], rows, or_ids)
-
-    else:
-        grades = values_of(names[0])
+        each = numbers_in(column_name(name), plain(table[name]), "weights", blame)
+        weights = values_of_queries(name, pa.chunked_array([pa.array(each)]), ids, grouped, blame)
+        weight = weights.to_numpy()
+    grades = plain(table[columns.relevance])
     relevance, graded = grades_in(columns, grades, blame)
-    scores = scores_in(columns, values_of(names[1]), blame)
-    of_documents = _of_documents(columns, values_of, graded, len(grades), blame)
-    if grouped is None:
-        if not columns.named:
-            what = f'columns "{names[0]}" and "{names[1]}" hold'
-            as_grades = f'relevance="{names[0]}", score="{names[1]}"'
-            refuse_ids(offsets, relevance, scores, what, as_ids, as_grades)
-    else:
-        offsets, query_ids = grouped.offsets, decode(grouped.query_ids)
-        blame = blame._replace(offsets=offsets, query_ids=query_ids)
-        if grouped.codes is not None:
-            of_documents = {name: value.take(grouped.rows) for name, value in of_documents.items()}
-            relevance, scores = grouped.in_order(relevance, scores)
-            blame = blame._replace(grouped=grouped)
+    scores = scores_in(columns, plain(table[columns.score]), blame)
+    found = _of_documents(columns, lambda name: plain(table[name]), graded, len(grades), blame)
+    query_ids = decode(grouped.query_ids)
+    blame = blame._replace(offsets=grouped.offsets, query_ids=query_ids)
+    if grouped.codes is not None:
+        found = {name: value.take(grouped.rows) for name, value in found.items()}
+        relevance, scores = grouped.in_order(relevance, scores)
+        blame = blame._replace(grouped=grouped)
     return checked_columns(
-        offsets,
+        grouped.offsets,
         relevance,
         scores,
         blame,
         query_ids=query_ids,
-        query_name=query_name,
+        query_name=columns.query_name,
         nan=columns.nan,
         asks_for_ids=columns.asks_for_ids,
-        or_first="" if grouped is None else OR_FIRST,
-        **of_documents,
-        **more,
+        or_first=OR_FIRST,
+        queries=_kept_table(kept, to_decode),
+        weight=weight,
+        **found,
     )
+
+
+def _kept_table(kept: dict[str, pa.ChunkedArray], to_decode: Collection[str]) -> pa.Table | None:
+    columns = {name: decode(each) if name in to_decode else each for name, each in kept.items()}
+    return pa.table(columns) if kept else None
 
 
 def _first_rows(table: pa.Table, columns: Columns, numbers: int | Int64) -> tuple[pa.Table, Int64]:
@@ -225,29 +209,71 @@ def _of_documents(
 # ---- lists ----
 
 
+def _fields_of_lists(
+    table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
+) -> dict[str, Any]:
+    """The fields of a table with a row for each query: lists of grades and of scores."""
+    names = columns.relevance, columns.score
+    rows, of_queries = _queries_of_lists(table, columns, to_decode, numbers)
+    offsets, grades = split_lists(names[0], table[names[0]], rows)
+    blame = rows._replace(offsets=offsets, in_lists=True, names=columns.labels, ranks=columns.ranks)
+    as_ids = f'relevant_ids="{names[0]}", retrieved_ids="{names[1]}"'
+
+    def values_of(name: str) -> pa.ChunkedArray:
+        or_ids = f", or, for ids of documents, {as_ids}"
+        return split_alike(names[0], offsets, name, table[name], rows, or_ids)
+
+    relevance, graded = grades_in(columns, grades, blame)
+    scores = scores_in(columns, values_of(names[1]), blame)
+    found = _of_documents(columns, values_of, graded, len(grades), blame)
+    if not columns.named:
+        what = f'columns "{names[0]}" and "{names[1]}" hold'
+        as_grades = f'relevance="{names[0]}", score="{names[1]}"'
+        refuse_ids(offsets, relevance, scores, what, as_ids, as_grades)
+    return checked_columns(
+        offsets,
+        relevance,
+        scores,
+        blame,
+        query_ids=rows.query_ids,
+        query_name=columns.query_name,
+        nan=columns.nan,
+        asks_for_ids=columns.asks_for_ids,
+        **of_queries,
+        **found,
+    )
+
+
 def _queries_of_lists(
-    table: pa.Table, columns: Columns, numbers: int | Int64
-) -> pa.Array | pa.ChunkedArray | None:
-    """The id of each row, of which no two may be equal; None for row numbers from 0."""
+    table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
+) -> tuple[Blame, dict[str, Any]]:
+    """How rows are called, of which each is a query, and kept columns and weights."""
+    query_ids: pa.Array | pa.ChunkedArray | None = None  # row numbers from 0
     if columns.query is not None:
         query_ids = decode(plain(checked_ids(table, columns, numbers)))
         check_one_row(query_ids, [columns.relevance, columns.score])
-        return query_ids
-    if isinstance(numbers, int):
-        return column_of(np.arange(numbers, numbers + len(table))) if numbers else None
-    return column_of(numbers)
+    elif not isinstance(numbers, int):
+        query_ids = column_of(numbers)
+    elif numbers:
+        query_ids = column_of(np.arange(numbers, numbers + len(table)))
+    rows, weight = Blame(np.arange(len(table) + 1), query_ids, None), None
+    if (name := columns.weight) is not None:
+        weight = numbers_in(column_name(name), plain(table[name]), "weights", rows)
+    kept = _kept_table({name: plain(table[name]) for name in columns.keep}, to_decode)
+    return rows, {"queries": kept, "weight": weight}
 
 
 def _joined_lists(
-    table: pa.Table, columns: Columns, rows: Blame, query_name: str, of_queries: dict[str, Any]
+    table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
 ) -> dict[str, Any]:
     """Fields from the ids of the relevant documents of each query, and of the retrieved ones, best first."""
     from fastndcg.tables.shapes import Found, side_of_table  # imports pyarrow.compute, which takes 0.08 s
 
+    rows, of_queries = _queries_of_lists(table, columns, to_decode, numbers)
     ids = column_of(np.arange(len(table))) if rows.query_ids is None else rows.query_ids
     roles = Roles(duplicates=columns.duplicates)
     pairs: list[tuple[str, Role]] = [(columns.relevance, "relevance"), (columns.score, "score")]
-    sides = [
+    judged, run = (
         side_of_table(
             column_name(name),
             pa.table([ids, table[name]], ["query", name]),
@@ -256,6 +282,8 @@ def _joined_lists(
             None,
         )
         for name, role in pairs
-    ]
-    judged = sides[0]._replace(query_name=query_name, kept=of_queries["queries"], weight=of_queries["weight"])
-    return join(judged, sides[1], "zero", "input", columns.nan)
+    )
+    judged = judged._replace(
+        query_name=columns.query_name, kept=of_queries["queries"], weight=of_queries["weight"]
+    )
+    return join(judged, run, "zero", "input", columns.nan)

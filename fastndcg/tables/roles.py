@@ -248,6 +248,11 @@ class Columns(Roles):
         return list(self.keys) or ([] if self.query is None else [self.query])
 
     @property
+    def query_name(self) -> str:
+        """What query ids are called in results."""
+        return "query_id" if self.query is None else self.query
+
+    @property
     def compared_ranks(self) -> str | None:
         """A column of ranks that is not used, beside scores that the caller did not name."""
         return None if self.named else self.ranks

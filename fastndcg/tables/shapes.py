@@ -32,6 +32,7 @@ from fastndcg.common.arrow_types import (
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
 from fastndcg.tables.frames import COUNTING, OF_ARRAYS, PLAIN, columns_of_rows, frame_of, is_table
 from fastndcg.tables.grouping import group_rows
+from fastndcg.tables.joins import Role, Side, naming, side_of, with_values
 from fastndcg.tables.lists import check_one_row, falling_ranks, ids_in_text, split_alike, split_lists
 from fastndcg.tables.locations import BY_ROW, Blame
 from fastndcg.tables.roles import (
@@ -45,7 +46,6 @@ from fastndcg.tables.roles import (
     normalised,
     other_ranks,
 )
-from fastndcg.tables.sides import Role, Side, naming, side_of, with_values
 from fastndcg.tables.values import (
     column_name,
     doc_ids_in,

@@ -17,8 +17,7 @@ from fastndcg.sources.formats import LOOK, TREC, format_of
 from fastndcg.sources.open_file import File, MemoryFile, path_of, read_once, report_progress
 from fastndcg.sources.text_lines import QRELS, RUN
 from fastndcg.sources.trec import text_side
-from fastndcg.tables.joins import join
-from fastndcg.tables.sides import Side, name_of
+from fastndcg.tables.joins import Side, join, name_of
 from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Ranked, Release, rows_of
 
 if TYPE_CHECKING:

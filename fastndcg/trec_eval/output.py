@@ -18,7 +18,7 @@ from fastndcg.trec_eval.measures import LEAST, gained
 from fastndcg.trec_eval.notation import Request, read_names
 
 if TYPE_CHECKING:
-    from fastndcg.tables.sides import Side
+    from fastndcg.tables.joins import Side
     from fastndcg.trec_eval.measures import Definition
     from fastndcg.trec_eval.ranking import Ranked, Release
     from fastndcg.typing import Path as PathLike
