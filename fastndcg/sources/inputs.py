@@ -1,4 +1,4 @@
-"""What a caller passes in place of rankings, opened: paths, tables, and batches that another program makes."""
+"""What a caller passes in place of rankings, opened: paths, tables, and batches of another program."""
 
 from __future__ import annotations
 
