@@ -27,10 +27,7 @@ class Parameters(TypedDict, total=False):
     cutoff: int | str
     decay: float
     dcg: Literal["log2", "exp-log2"]  # ir_measures' name for gain
-    denominator: (
-        Literal["n_relevant", "cutoff", "returned", "hits", "k", "none", "perfect", "min(n_relevant, k)"]
-        | None
-    )
+    denominator: Literal["n_relevant", "cutoff", "returned", "hits", "k", "none", "perfect"]
     discount: Discount
     empty: Empty
     floor: Literal["zero", "worst"]

@@ -192,10 +192,6 @@ def caveats() -> str:
     return bullets(f"{names}: {'; '.join(said)}." for names, said in lines.items())
 
 
-def refused_conventions() -> str:
-    return bullets(f"`{name}`: {why}" for name, why in fn.conventions.refused.items())
-
-
 def usual_names() -> str:
     both = ((role, (known, OTHER_NAMES[role])) for role, known in USUAL_NAMES.items())
     rows = ((role, *(" ".join(f"`{name}`" for name in names) for names in known)) for role, known in both)
@@ -259,7 +255,6 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "conventions": ("docs/conventions.md", conventions),
     "matrix of conventions": ("docs/conventions.md", matrix),
     "caveats": ("docs/conventions.md", caveats),
-    "refused conventions": ("docs/conventions.md", refused_conventions),
     "words of conventions": ("docs/conventions.md", words),
     "reference": ("docs/reference.md", reference.tables),
     "options": ("docs/command-line.md", options),

@@ -121,16 +121,10 @@ class Metric(Meter):
         for known in self.data_sets:
             if np.array_equal(known.label, label):
                 return known.offsets
-        sizes = [len(known.label) for known in self.data_sets]
-        if len(label) in sizes:
-            raise InputError(
-                f"CatBoost evaluates {len(label)} documents in another order than the Pool's, as it shuffles "
-                "training data; train with has_time=True, or give a metric the Pools that it is used with"
-            )
-        known_sizes = " or ".join(map(str, sizes)) or "no Pool"
+        sizes = " or ".join(str(len(known.label)) for known in self.data_sets) or "no Pool"
         raise InputError(
-            f"CatBoost evaluates {len(label)} documents, and group= has {known_sizes}; "
-            "give every Pool, including the training data, as in group=[train, valid]"
+            f"CatBoost evaluates {len(label)} documents that are not those of group=, which has {sizes}: "
+            "give every Pool, as in group=[train, valid]; if CatBoost shuffles its rows, use has_time=True"
         )
 
 

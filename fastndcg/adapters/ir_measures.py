@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 import numpy as np
@@ -21,9 +21,8 @@ from ir_measures import providers
 from ir_measures.measures import MeanAgg
 
 from fastndcg import statistics
-from fastndcg.adapters.pytrec_eval import DictRun
+from fastndcg.adapters.pytrec_eval import DictQrels, DictRun
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings.rankings import Rankings
@@ -111,7 +110,7 @@ class Evaluator(providers.Evaluator):
         if isinstance(qrels, Iterator):
             qrels = [*qrels]
         ours = {measure: _as_ours(measure, ties) for measure in measures}
-        self._parts: list[tuple[Side | _Pools, dict[Any, Measure], str]] = []
+        self._parts: list[tuple[Side | DictQrels, dict[Any, Measure], str]] = []
         for kind in ("grades", "intents", "Judged"):
             of_kind = {measure: one for measure, one in ours.items() if _kind(one) == kind}
             if of_kind:
@@ -120,7 +119,7 @@ class Evaluator(providers.Evaluator):
         self._queries: list[Any] = []
         if self._parts:
             judged = self._parts[0][0]
-            self._queries = [*judged.queries] if isinstance(judged, _Pools) else judged.queries.to_pylist()
+            self._queries = [*judged.pools] if isinstance(judged, DictQrels) else judged.queries.to_pylist()
         super().__init__(measures, self._queries)
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
@@ -147,7 +146,7 @@ class Evaluator(providers.Evaluator):
         """Measures, each with the returned queries and its values."""
         given: Side | None = None
         for judged, measures, kind in self._parts:
-            rankings = self._ranked(judged, run) if isinstance(judged, _Pools) else None
+            rankings = self._ranked(judged, run) if isinstance(judged, DictQrels) else None
             if rankings is None:
                 given = given or side_of_data("run", run, "score", _COLUMNS)
                 rankings = self._joined(judged, given, kind)
@@ -157,22 +156,22 @@ class Evaluator(providers.Evaluator):
             for measure, ours in measures.items():
                 yield queries, measure, scores[ours][returned]
 
-    def _joined(self, judged: Side | _Pools, given: Side, kind: str) -> Rankings:
-        if isinstance(judged, _Pools):
-            judged = _side_of(judged.queries, kind)
+    def _joined(self, judged: Side | DictQrels, given: Side, kind: str) -> Rankings:
+        if isinstance(judged, DictQrels):
+            judged = _side_of(judged.pools, kind)
         if self._ties == "input" and kind != "Judged":
             with np.errstate(over="ignore"):
                 given = given._replace(values=given.values.astype(np.float32))
         order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
         return Rankings._of(**join(judged, given, "zero", order, "refuse"))
 
-    def _ranked(self, pools: _Pools, run: Any) -> Rankings | None:
+    def _ranked(self, pools: DictQrels, run: Any) -> Rankings | None:
         """Rankings of dictionaries without their ids: to look up a document takes half of what it takes to
         hand its text to Arrow. None for what has to be joined, or refused, as everything else is.
         """
         if type(run) is not dict:
             return None
-        lists = [run.get(query, {}) for query in pools.queries]
+        lists = [run.get(query, {}) for query in pools.pools]
         returned = list(filter(None, lists))
         if (
             2 * len(returned) < len(lists)
@@ -181,7 +180,7 @@ class Evaluator(providers.Evaluator):
             or {*map(type, chain.from_iterable(documents.values() for documents in returned))} != {float}
         ):
             return None
-        dict_run = DictRun([*pools.queries], lists, [*pools.queries.values()])
+        dict_run = DictRun([*pools.pools], lists, [*pools.pools.values()])
         scores: npt.NDArray[Any]
         try:
             scores, grades = dict_run.look_up()
@@ -199,32 +198,17 @@ class Evaluator(providers.Evaluator):
             scores,
             judged=(pools.offsets, pools.grades),
             is_judged=grades >= 0,
-            query_ids=pa.array(pools.queries),
+            query_ids=pa.array(pools.pools),
         )
 
 
-class _Pools(NamedTuple):
-    """Judgments of dictionaries of texts and of whole grades, none below 0."""
-
-    queries: dict[str, dict[str, int]]
-    offsets: npt.NDArray[np.int64]
-    grades: npt.NDArray[np.int64]
-
-
-def _pools(qrels: Any) -> _Pools | None:
-    if type(qrels) is not dict or not qrels or {*map(type, qrels.values())} != {dict}:
-        return None
-    pools = {query: pool.copy() for query, pool in qrels.items()}
-    listed = list(chain.from_iterable(pool.values() for pool in pools.values()))
+def _pools(qrels: Any) -> DictQrels | None:
+    """Judgments of dictionaries with a grade of 0 or above for each document; None for all others."""
     try:
-        for texts in (pools, *pools.values()):
-            "".join(texts)
-    except TypeError:
+        pools = DictQrels(qrels)
+    except (FastndcgError, OverflowError):
         return None
-    are_whole = {*map(type, listed)} == {int}
-    if not all(pools.values()) or not are_whole or min(listed) < 0 or max(listed) >= 1 << 53:
-        return None
-    return _Pools(pools, offsets_from([len(pool) for pool in pools.values()]), np.array(listed, np.int64))
+    return pools if len(pools.pools) == len(qrels) > 0 and pools.grades.min() >= 0 else None
 
 
 def _side_of(qrels: Any, kind: str) -> Side:

@@ -20,9 +20,7 @@ import numpy as np
 
 from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
-from fastndcg.trec_eval.measures import DEFINITIONS, SETS
-from fastndcg.trec_eval.notation import Request, read_names
-from fastndcg.trec_eval.output import compute_values
+from fastndcg.trec_eval.measures import DEFINITIONS, SETS, Request, read_names
 from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Ranked, rows_of
 
 supported_measures = {each.name for each in DEFINITIONS.values() if each.since == 9 and each.is_standard}
@@ -103,11 +101,8 @@ class RelevanceEvaluator:
             raise InputError(f"relevance_level={relevance_level} is not known; expected a grade, 1 or more")
         self._level, self._judged_only = relevance_level, judged_docs_only_flag
         self._asked = _measures_asked_for(measures)
-        self._pools = _pools(query_relevance)
-        self._numbers = {query: number for number, query in enumerate(self._pools)}
-        self._pool_offsets = offsets_from([len(pool) for pool in self._pools.values()])
-        grades = chain.from_iterable(pool.values() for pool in self._pools.values())
-        self._pool = np.fromiter(grades, np.int64, int(self._pool_offsets[-1]))
+        self._qrels = DictQrels(query_relevance)
+        self._numbers = {query: number for number, query in enumerate(self._qrels.pools)}
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
         """Values of each query that has judgments, in the order of the run: query -> measure -> value.
@@ -122,12 +117,11 @@ class RelevanceEvaluator:
         run = DictRun(
             queries,
             [_mapping(f"the run of {query!r}", scores[query]) for query in queries],
-            [self._pools[query] for query in queries],
+            [self._qrels.pools[query] for query in queries],
         )
-        in_pool, sizes = rows_of(
-            self._pool_offsets, np.array([self._numbers[query] for query in queries]), None
-        )
-        pool, pool_offsets = self._pool[in_pool], offsets_from(sizes)
+        numbers = np.array([self._numbers[query] for query in queries])
+        in_pool, sizes = rows_of(self._qrels.offsets, numbers, None)
+        pool, pool_offsets = self._qrels.grades[in_pool], offsets_from(sizes)
         _, grades = run.rank(*run.look_up())
         offsets = run.offsets
         if self._judged_only:
@@ -167,30 +161,37 @@ def _columns(each: Request, ranked: Ranked) -> Iterable[tuple[str, list[float]]]
     if each.definition.summed == "none":  # a text, for which pytrec_eval returns 0
         return [(name, [0.0] * ranked.n_queries)]
     names = each.names if takes in ("cutoffs", "shares") else [name]
-    values = [values.astype(np.float64).tolist() for values in compute_values(each, ranked)]
+    values = [values.astype(np.float64).tolist() for values in each.values(ranked)]
     return zip(names, values, strict=True)
 
 
 # ---- dictionaries ----
 
 
-def _pools(query_relevance: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    pools = {}
-    _check_ids("query", _mapping("the judgments", query_relevance))
-    for query, documents in query_relevance.items():
-        pool = dict(_mapping(f"the judgments of {query!r}", documents))
-        _check_ids("document", pool)
-        if not all(issubclass(kind, int | np.integer) for kind in set(map(type, pool.values()))):
-            document, grade = next(pair for pair in pool.items() if not isinstance(pair[1], int | np.integer))
-            raise InputTypeError(
-                f"the grade of document {document!r} of query {query!r} is {grade!r}, "
-                f"a {type(grade).__name__}; expected a whole number"
-            )
-        if pool and min(pool.values()) < 0:
-            pool = {document: UNJUDGED if grade < 0 else grade for document, grade in pool.items()}
-        if pool:
-            pools[query] = pool
-    return pools
+class DictQrels:
+    """Judgments of queries that have any, as dictionaries. A negative grade becomes `UNJUDGED`."""
+
+    def __init__(self, qrels: Mapping[str, Mapping[str, int]]) -> None:
+        self.pools: dict[str, dict[str, int]] = {}
+        _check_ids("query", _mapping("the judgments", qrels))
+        for query, documents in qrels.items():
+            pool = dict(_mapping(f"the judgments of {query!r}", documents))
+            _check_ids("document", pool)
+            if not all(issubclass(kind, int | np.integer) for kind in set(map(type, pool.values()))):
+                document, grade = next(
+                    pair for pair in pool.items() if not isinstance(pair[1], int | np.integer)
+                )
+                raise InputTypeError(
+                    f"the grade of document {document!r} of query {query!r} is {grade!r}, "
+                    f"a {type(grade).__name__}; expected a whole number"
+                )
+            if pool and min(pool.values()) < 0:
+                pool = {document: UNJUDGED if grade < 0 else grade for document, grade in pool.items()}
+            if pool:
+                self.pools[query] = pool
+        self.offsets = offsets_from([len(pool) for pool in self.pools.values()])
+        grades = chain.from_iterable(pool.values() for pool in self.pools.values())
+        self.grades = np.fromiter(grades, np.int64, int(self.offsets[-1]))
 
 
 class DictRun:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -257,20 +256,6 @@ def one_measure(measure: Any) -> Measure:
             "make one function per measure"
         )
     return known[0]
-
-
-def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: NaN) -> float | None:
-    """Return the value of one query, of columns of Arrow or pandas, or None if it has no value."""
-    lists: list[Any] = []
-    for column in (relevance, scores):
-        # not from_pandas, which would turn NaN into null
-        values = column if isinstance(column, pa.Array) else pa.array(column.to_numpy())
-        lists.append(pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values))
-    ids: Any = ["of this group"]
-    if query is not None and len(query):
-        ids = [query[0].as_py() if isinstance(query, pa.Array) else query.iloc[0]]
-    value = float(values_of_lists(measure, lists[0], lists[1], pa.array(ids), nan)[0])
-    return None if np.isnan(value) else value
 
 
 def values_of_lists(

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
@@ -35,7 +36,7 @@ from fastndcg.adapters import scoring, shuffle
 from fastndcg.adapters.engines import Engine
 from fastndcg.adapters.splits import Plan
 from fastndcg.common.arrow_types import is_list
-from fastndcg.errors import MeasureError
+from fastndcg.errors import InputError, MeasureError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -216,10 +217,14 @@ def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
             "use evaluate with order=, or another rule for ties"
         )
 
-    def value(relevance: Any, score: Any, query: Any = None) -> float | None:
-        return scoring.value_of_group(known, relevance, score, query, nan)
+    def value(relevance: pa.Array, score: pa.Array, query: pa.Array = None) -> float | None:
+        ends = pa.array([0, len(score)], pa.int64())
+        labels, scores = (pa.LargeListArray.from_arrays(ends, each) for each in (relevance, score))
+        ids = query[:1] if query is not None and len(query) else pa.array(["of this group"])
+        found = float(scoring.values_of_lists(known, labels, scores, ids, nan)[0])
+        return None if np.isnan(found) else found
 
-    return _user_defined_function(value, "value")
+    return _arrow_function(value, float)
 
 
 def list_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
@@ -232,32 +237,20 @@ def list_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
     """
     known = scoring.one_measure(measure)
 
-    def column(relevance: Any, score: Any, query: Any = None) -> Any:
-        if isinstance(relevance, pa.Array):
-            return pa.array(scoring.values_of_lists(known, relevance, score, query, nan), from_pandas=True)
-        import pandas as pd
+    def column(relevance: pa.Array, score: pa.Array, query: pa.Array = None) -> pa.Array:
+        return pa.array(scoring.values_of_lists(known, relevance, score, query, nan), from_pandas=True)
 
-        ids = None if query is None else pa.Array.from_pandas(query)
-        # not from a Series, whose NaN would become null
-        lists = pa.array(list(relevance)), pa.array(list(score))
-        return pd.Series(scoring.values_of_lists(known, *lists, ids, nan))
-
-    return _user_defined_function(column, "column")
+    return _arrow_function(column, pa.Array)
 
 
-def _user_defined_function(function: Callable[..., Any], returns: str) -> Callable[..., Any]:
-    """Make a function of Arrow arrays, which came with 4.1, or of pandas Series, which are slower. Spark
-    derives its kind from the annotations.
-    """
-    if hasattr(F, "arrow_udf"):
-        column, make = pa.Array, F.arrow_udf
-    else:
-        import pandas as pd
-
-        column, make = pd.Series, F.pandas_udf
-    function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
-    function.__annotations__["return"] = float if returns == "value" else column
-    return make(function, "double")
+def _arrow_function(function: Callable[..., Any], returns: type) -> Callable[..., Any]:
+    """Make a function of Arrow arrays. Spark derives its kind from the annotations."""
+    if not hasattr(F, "arrow_udf"):
+        raise InputError(
+            "functions of Arrow came with Spark 4.1; write a pandas UDF that calls fastndcg.evaluate_query"
+        )
+    function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), pa.Array) | {"return": returns}
+    return F.arrow_udf(function, "double")
 
 
 def _quoted(name: str) -> str:

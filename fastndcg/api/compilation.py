@@ -49,7 +49,6 @@ def compile_kernels(
     *,
     scores: str | Sequence[str] = _USUAL,
     folder: str | os.PathLike[str] | None = None,
-    cpu: str | None = None,
 ) -> Compiled:
     """Compile all kernels that measures need, so that later processes compile nothing.
 
@@ -65,9 +64,6 @@ def compile_kernels(
     folder : path, optional
         Folder for the kernels, for example to copy it into an image, where it may be read-only. Default: the
         cache of this user.
-    cpu : str, optional
-        LLVM's name of the processor: "x86-64-v3" suits all processors with AVX2. Default: only the processor
-        of this machine.
 
     Returns
     -------
@@ -80,7 +76,7 @@ def compile_kernels(
     MeasureError
         A measure that does not exist.
     InputError
-        A type of scores or a processor that is not known.
+        A type of scores that is not known.
 
     See Also
     --------
@@ -101,8 +97,6 @@ def compile_kernels(
         if each not in SCORES:
             raise InputError(f"scores={each!r} is not known; expected float32, float64 or int64")
     chosen = {} if folder is None else {"NUMBA_CACHE_DIR": str(Path(folder).absolute())}
-    if cpu is not None:
-        chosen |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
     kept = kernel_cache.folder_in(chosen.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
@@ -123,10 +117,6 @@ def compile_kernels(
         if not done.returncode:
             return
         last = (done.stderr.strip() or f"the process ended with {done.returncode}").splitlines()[-1]
-        if cpu is not None and last.startswith("LLVM ERROR"):
-            raise InputError(
-                f"cpu={cpu!r} is not a processor that LLVM knows; expected for example x86-64-v3 or haswell"
-            )
         raise FastndcgError(f"the kernels could not be compiled: {last}")
 
     parts = [["other"], *([kind, grades, *names] for kind in types for grades in ("whole", "fractional"))]

@@ -139,8 +139,6 @@ def _mean_of_rows(
             f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; expected True or False"
         )
     warn_if_swapped(Names("y_true", "y_score"), true, score)
-    if true.dtype.itemsize > 8:
-        true = true.astype(np.float64)  # added in scikit-learn's order
     if ignore_ties and true.shape == score.shape:
         ranking = np.argsort(score)[:, ::-1]  # NumPy's unstable sort, as in scikit-learn
         true = np.take_along_axis(true, ranking, 1)
@@ -149,8 +147,6 @@ def _mean_of_rows(
         raise InputTypeError(
             "y_score is boolean, which cannot be ranked; give numbers, as y_score.astype(float)"
         )
-    elif score.dtype.itemsize > 8:
-        score = np.unique(score, return_inverse=True)[1].reshape(score.shape)
     rankings = Rankings._from_offsets(*flat_of_matrices(true, score, None, "refuse"))
     values = evaluate(rankings, measure if k is None else measure @ min(int(k), true.shape[1])).values[0]
     if weight is None:
@@ -176,14 +172,10 @@ def _checked(
     """Return grades, scores and weights as arrays, validated as in scikit-learn, in the same order."""
     true, score, weight = _array("y_true", y_true), _array("y_score", y_score), None
     for name, array in {"y_true": true, "y_score": score}.items():
-        if array.dtype.kind not in "buif":
+        if array.dtype.kind not in "buif" or array.dtype.itemsize > 8 or not array.ndim or not len(array):
             raise InputError(
-                f"{name} is not a matrix of numbers (dtype {array.dtype}); "
-                f"expected shape (n_samples, n_labels). {_LISTS}"
-            )
-        if not len(array.shape) or not array.shape[0]:
-            raise InputError(
-                f"{name} has shape {array.shape}; expected at least one sample, shape (n_samples, n_labels)"
+                f"{name} is not a matrix of numbers (dtype {array.dtype}, shape {array.shape}); "
+                f"expected at least one sample, shape (n_samples, n_labels). {_LISTS}"
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InputError(

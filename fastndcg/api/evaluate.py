@@ -18,8 +18,7 @@ from fastndcg.scoring import methods
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles
 
 if TYPE_CHECKING:
-    from fastndcg.convention.evaluation import ConventionScores
-    from fastndcg.measures import Measure, MeasureLike
+    from fastndcg.measures import Measure
     from fastndcg.measures.conventions import Convention
     from fastndcg.scores.scores import Scores
     from fastndcg.sources.streams import Sink, TableStream
@@ -49,24 +48,11 @@ def evaluate(
     measures: Measures,
     *,
     cutoff: int | str | None = None,
-    convention: None = None,
+    convention: str | Convention | None = None,
     threads: int | None = None,
     sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> Scores: ...
-
-
-@overload
-def evaluate(
-    rankings: Rankings | TableStream | Table | Paths,
-    measures: Measures,
-    *,
-    cutoff: int | str | None = None,
-    convention: str | Convention,
-    threads: int | None = None,
-    sink: Sink | None = None,
-    **roles: Unpack[RoleKeywords],
-) -> ConventionScores: ...
 
 
 @overload
@@ -379,24 +365,9 @@ def ndcg(
     return read_only(methods.defined_values((asked,), rankings, threads)[0][0])
 
 
-@overload
-def evaluate_query(
-    relevance: npt.ArrayLike, scores: npt.ArrayLike, measure: MeasureLike, **options: Unpack[ColumnsAndIds]
-) -> float: ...
-
-
-@overload
-def evaluate_query(
-    relevance: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    measure: list[MeasureLike] | tuple[MeasureLike, ...],
-    **options: Unpack[ColumnsAndIds],
-) -> dict[str, float]: ...
-
-
 def evaluate_query(
     relevance: npt.ArrayLike, scores: npt.ArrayLike, measure: Any, **options: Unpack[ColumnsAndIds]
-) -> float | dict[str, float]:
+) -> Any:
     """Compute a measure of one query, as a plain float: for functions that an engine calls for each group.
 
     Parameters

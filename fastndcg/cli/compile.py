@@ -19,7 +19,6 @@ def compile(
         "Type of scores: float32, float64 or int64; repeatable.", show_default="float32, float64"
     ),
     folder: Path | None = option("Folder to write kernels to.", show_default="the cache of this user"),
-    cpu: str | None = option("LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
 ) -> None:
     """Compile kernels now, so that later processes do not wait.
 
@@ -30,11 +29,11 @@ def compile(
     Examples:
       fastndcg compile
       fastndcg compile -m nDCG@10 --scores float32
-      fastndcg compile --folder /opt/kernels --cpu x86-64-v3
+      fastndcg compile --folder /opt/kernels
     """
     from fastndcg.api.compilation import compile_kernels
 
     asked = options.read_measures(measure or ["nDCG@10", "AP", "ERR"])
     types: Any = {} if scores is None else {"scores": scores}
-    made = compile_kernels(asked, folder=folder, cpu=cpu, **types)
+    made = compile_kernels(asked, folder=folder, **types)
     write(f"{made}\n")

@@ -120,11 +120,7 @@ def _write_conventions(measure: str, names: list[str] | None, format: Format) ->
         table = table.drop_columns(name).append_column(name, joined)
     if _write_table(ConventionTable(table), format):
         return
-    refused = known_conventions.refused if measure == "nDCG" else {}
-    notes = [f"{name} cannot be reproduced: {why}" for name, why in refused.items()]
-    notes.append(
-        "--format csv has more: scores, rounding, unjudged, tolerance, tool, source, caveats, measures."
-    )
+    notes = ["--format csv has more: scores, rounding, unjudged, tolerance, tool, source, caveats, measures."]
     others = {each for rule in known_conventions.values() for each in rule.names_of_measures} - {measure}
     notes.append(f"-m lists the tools that have another measure: {', '.join(sorted(others))}.")
     write("\n".join(["", *(wrapped(line, terminal_width()) for line in notes), ""]))

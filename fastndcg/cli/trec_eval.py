@@ -88,9 +88,8 @@ def trec_eval(
       fastndcg trec_eval -m map -m runid qrels.txt runs/*.txt
       fastndcg trec_eval --measures
     """
-    from fastndcg.trec_eval.inputs import read_judgments
-    from fastndcg.trec_eval.notation import read_names
-    from fastndcg.trec_eval.output import report
+    from fastndcg.trec_eval.measures import read_names
+    from fastndcg.trec_eval.output import read_judgments, report
 
     of_release: Any = release  # 9 or 10
     if form != "qrels":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from fastndcg.common.markup import html_table
 from fastndcg.measures.declarations import Rule
 from fastndcg.measures.measure import Measure, measure_named, resolve
-from fastndcg.measures.tools import DECLARED, REFUSED, rule_named, rule_of, rule_on
+from fastndcg.measures.tools import DECLARED, rule_of, rule_on
 
 if TYPE_CHECKING:
     from typing import Self
@@ -48,7 +48,7 @@ class Convention(Rule):
 
 
 class Conventions(Mapping[str, Convention]):
-    """All conventions by name; immutable. The error for a tool that cannot be reproduced gives the reason.
+    """All conventions by name; immutable.
 
     >>> conventions["catboost"].ties
     'worst'
@@ -57,13 +57,8 @@ class Conventions(Mapping[str, Convention]):
     def __init__(self) -> None:
         self._known = {rule.name: Convention(**vars(rule)) for rule in DECLARED}
 
-    @property
-    def refused(self) -> dict[str, str]:
-        """Why each of these tools cannot be reproduced, by name."""
-        return dict(REFUSED)
-
     def __getitem__(self, name: str) -> Convention:
-        return self._known[rule_named(name).name]
+        return self._known[rule_of(str(name)).name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)

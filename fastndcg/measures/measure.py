@@ -15,7 +15,7 @@ from fastndcg.measures import aliases
 from fastndcg.measures.definitions import DEFINITIONS, Definition
 from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
 from fastndcg.measures.validation import MOST_CUTOFF, Function, as_str, show_number, show_value
-from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
+from fastndcg.typing import IrMeasure, Parameters
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
@@ -43,7 +43,7 @@ class Measure:
     least 1.
     """
 
-    __slots__ = ("_hash", "_label", "_like", "_values", "cutoff", "cutoff_column", "definition", "params")
+    __slots__ = ("_label", "_like", "_values", "cutoff", "cutoff_column", "definition", "params")
 
     definition: Definition
     """Its declaration, with the fields that values of its parameters change."""
@@ -73,7 +73,6 @@ class Measure:
             "_label": label,
             "_like": None,
             "_values": values,
-            "_hash": hash((definition.name, values, cutoff)),
         }.items():
             object.__setattr__(self, name, field)
 
@@ -131,12 +130,6 @@ class Measure:
                 known = ", ".join(values) or "none"
                 if name.lower() in ("k", "at", "top", "topk", "top_k") and self.definition.cut == "rank":
                     raise MeasureError(f"{self.name} has no parameter {name!r}: write {self.name}@{value}")
-                if name in ("ips", "clip") and self.name == "nDCG":
-                    raise MeasureError(
-                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents "
-                        "that were never seen. Take DCG(ips=True), or DCG(ips='snips'), "
-                        "which divides by the gains that were seen."
-                    )
                 raise MeasureError(
                     f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
                 )
@@ -181,66 +174,29 @@ class Measure:
             )
         return Measure(self.definition, self._values, number)
 
-    if TYPE_CHECKING:  # hidden from type checkers, so that they refuse unknown attributes
-        _hash: int
-        _label: str | None
-        _like: tuple[Rule, Parameters] | None
-        _values: tuple[Any, ...]
-        alpha: float
-        beta: float
-        clip: float
-        decay: float
-        denominator: str
-        discount: Any
-        empty: Empty
-        floor: str
-        gain: Any
-        ideal: Ideal
-        ips: bool | str
-        judged_only: bool
-        max_fp: float | None
-        max_rel: Any
-        min_rel: float
-        of: str
-        p: float
-        pairs: str
-        recall: Any
-        rel: Any
-        relative: bool
-        rounding: str
-        score_above: float | None
-        stop: Any
-        ties: Ties
-        unjudged: float | None
-    else:
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in self.__slots__ and name in self.params:
-                return self.params[name]
-            if name == "__name__":  # scikit-learn and boosters read it, as of a function
-                raise AttributeError(_NO_FUNCTION.format(self))
-            raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.__slots__ and name in self.params:
+            return self.params[name]
+        if name == "__name__":  # scikit-learn and boosters read it, as of a function
+            raise AttributeError(_NO_FUNCTION.format(self))
+        raise AttributeError(f"{type(self).__name__} {self.definition.name} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a measure is immutable; make another one, as in {self.name}({name}=...)")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a measure is immutable")
+        self.__setattr__(name, None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure):
             return NotImplemented
-        return (
-            self.definition.name == other.definition.name
-            and self._at == other._at
-            and self._values == other._values
-        )
+        return (self.name, self._at, self._values) == (other.name, other._at, other._values)
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash((self.name, self._values, self._at))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.name, dict(self.params), self._at, self._label)
+        return _restore, (self.name, self._values, self._at, self._label)
 
     def __str__(self) -> str:
         shown = ", ".join(
@@ -255,35 +211,18 @@ class Measure:
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        from fastndcg.common.markup import html_table
-
-        facts = {"what it is": self.definition.summary, "formula": self.definition.formula}
-        if self.cutoff is not None:
-            facts["cutoff"] = f"{self.cutoff:,}"
-        facts |= {
-            parameter.name: f"{show_value(value)}: {parameter.meaning}"
-            for parameter, value in zip(self.definition.parameters, self._values, strict=True)
-        }
-        return html_table([[str(self), ""], *map(list, facts.items())], 2)
-
 
 MeasureLike = Measure | str | IrMeasure
 """A measure as an argument: a `Measure`, a notation such as `"nDCG@10"`, or an object of ir_measures."""
 Measures = MeasureLike | Iterable[MeasureLike]
 
 
-def _restore(
-    name: str, parameters: dict[str, Any], cutoff: int | str | None, label: str | None = None
-) -> Measure:
-    measure = measure_named(name)(**parameters)
-    return with_label(measure if cutoff is None else measure @ cutoff, label)
+def _restore(name: str, *values: Any) -> Measure:
+    return Measure(DEFINITIONS[name], *values)
 
 
 def with_label(measure: Measure, label: str | None) -> Measure:
-    if not label:
-        return measure
-    return Measure(measure.definition, measure._values, measure._at, label)
+    return Measure(measure.definition, measure._values, measure._at, label) if label else measure
 
 
 _MEASURES = {
@@ -329,20 +268,14 @@ class _Documentation:
     def __get__(self, measure: Measure | None, owner: type) -> str | None:
         if measure is None:
             return self._of_class
-        definition, lines = measure.definition, [f"{measure}: {measure.definition.summary}.\n"]
+        definition, lines = measure.definition, [f"{measure}: {measure.definition.summary}.", ""]
         lines += [f"    {measure.name} = {definition.formula}", f"    range: {definition.range}"]
-        lines += [f"    source: {definition.source}\n", "Parameters" if definition.parameters else ""]
+        lines += [f"    source: {definition.source}"]
         for parameter in definition.parameters:
             shown = f"{parameter.name} = {show_value(measure.params[parameter.name])}"
-            lines.append(f"    {shown}\n        {parameter.meaning}")
+            lines += ["", f"    {shown}", f"        {parameter.meaning}"]
             lines += [f"        {value}: {meaning}" for value, meaning in parameter.values]
-        at = {"rank": " @ 10 counts the first ten ranks.", "recall": " @ 0.2 is at a recall of 0.2."}
-        example = definition.parameters[0].name if definition.parameters else ""
-        lines.append(
-            f"\n{measure.name}({example and example + '=...'}) sets other values." if example else ""
-        )
-        lines.append(f"{measure.name}{at[definition.cut]}" if definition.cut in at else "")
-        return "\n".join(lines).rstrip()
+        return "\n".join(lines)
 
 
 Measure.__doc__ = _Documentation(Measure.__doc__)  # type: ignore[assignment]

@@ -183,12 +183,6 @@ PRECISIONS = _one_of(
     k={"divisor": "cutoff"},
     none={"divisor": "cutoff", "term": "gain", "discount": "harmonic"},
 )
-_read_precisions = PRECISIONS.reader
-PRECISIONS = PRECISIONS._replace(  # None and "min(n_relevant, k)" are older spellings
-    reader=lambda name, value: _read_precisions(
-        name, "none" if value is None else "cutoff" if value == "min(n_relevant, k)" else value
-    )
-)
 DOCUMENTS = _one_of(
     "denominator",
     "the divisor of the number of relevant documents found",

@@ -519,24 +519,18 @@ class Rankings:
         >>> rankings[["q7", "q1"]].lengths, rankings[rankings.lengths > 2].query_ids.to_pylist()
         (array([3, 2]), ['q7'])
         """
-        if not isinstance(part, slice):
+        if not isinstance(part, slice) or part.step not in (None, 1):
             return self._chosen(self._rows_of(part))
-        if part.step not in (None, 1):
-            raise InputTypeError(
-                f"rankings[{part!r}] is not a run of queries; "
-                "expected a slice of step 1, as in rankings[100:200], a mask, or a list of ids"
-            )
         start, stop, _ = part.indices(self.n_queries)
         return self._chosen(slice(start, max(start, stop)))
 
     def _rows_of(self, chosen: Any) -> Int64:
         """Return the indices of the queries of a mask, or of a list of ids."""
-        is_one = isinstance(chosen, str | bytes) or np.ndim(chosen) != 1
-        if is_one or isinstance(chosen, Mapping):
-            shown = f"[{chosen!r}]" if isinstance(chosen, str | int) else f" of a {type(chosen).__name__}"
+        if isinstance(chosen, str | bytes | Mapping) or np.ndim(chosen) != 1:
             raise InputTypeError(
-                f"rankings{shown} is not known; expected a slice, as in rankings[100:200], a mask, a bool "
-                'for each query, or a list of ids, as in rankings[["q1", "q7"]]'
+                f"a {type(chosen).__name__} does not choose queries; expected a slice of step 1, as in "
+                "rankings[100:200], a mask, a bool for each query, or a list of ids, as in "
+                'rankings[["q1", "q7"]]'
             )
         values = np.asarray(chosen)
         if values.dtype.kind == "b":
@@ -551,12 +545,8 @@ class Rankings:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             rows = np.full(len(values), -1)
         if (rows < 0).any():
-            unknown = values[rows < 0]
-            others = f", nor are {len(unknown) - 1:,} more ids of the list" if len(unknown) > 1 else ""
-            known = count_of(self.n_queries, "query")
-            raise InputError(
-                f"query {unknown[:1].tolist()[0]!r} is not among {known}{others}; see rankings.query_ids"
-            )
+            unknown, known = values[rows < 0].tolist(), count_of(self.n_queries, "query")
+            raise InputError(f"query {unknown[0]!r} is not among {known}; see rankings.query_ids")
         if len(np.unique(rows)) < len(rows):
             raise InputError("an id appears twice in the list; name each query once")
         return np.asarray(rows, np.int64)

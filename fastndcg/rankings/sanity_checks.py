@@ -117,46 +117,43 @@ class Oddities:
     def warn(self) -> None:
         """Warn, with `FastndcgWarning`, about data that are probably a mistake.
 
-        These are, besides names in `_FALLING`: scores 1, 2, 3 ... in the order of rows; fractions as
-        grades beside small whole numbers as scores; all scores equal; one document for each query; no grade
-        above 0; fewer than a tenth of the documents of a table judged.
+        These are, besides names in `_FALLING`: scores 1, 2, 3 ... in the order of rows; fractions as grades
+        beside small whole numbers as scores; all scores equal; one document for each query; no grade above 0;
+        fewer than a tenth of the documents of a table judged.
         """
         names = self.names
-        grades, scores = names.grades, names.scores
         are_many = self.queries >= _FEWEST and self.documents > 0
+        are_several = self.documents > self.queries
         in_snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", "_", names.column).lower()
         is_named = bool(_FALLING.search(in_snake_case))
-        are_ranks = are_many and self.ranks and self.documents > self.queries
-        if not names.is_ordered and (is_named or are_ranks):
+        if not names.is_ordered and (is_named or (are_many and self.ranks and are_several)):
             ranks = " 1, 2, 3 and so on in the order of each query's rows, as ranks are, and"
             warn(
-                f"{scores} is{'' if is_named else ranks} taken for scores, of which the highest is best; "
-                "if its lowest value is best, pass ascending=True"
+                f"{names.scores} is{'' if is_named else ranks} taken for scores, of which the highest is best"
+                "; if its lowest value is best, pass ascending=True"
                 f"{' or, for ranks, rank=' if names.column else ''}"
             )
-        if not are_many:
-            return
-        if self.swapped and not names.is_ordered:
+        if are_many and self.swapped and not names.is_ordered:
             _warn_of_swap(names)
-        elif self.tied and self.documents > self.queries:
+        elif are_many and self.tied and are_several:
             warn(
-                f"{scores} holds one value, {self.score}: all documents of a query are tied, "
+                f"{names.scores} holds one value, {self.score}: all documents of a query are tied, "
                 f"and each measure is that of a random order{names.unless('scores', 'score')}"
             )
-        if self.documents <= self.queries and not names.are_joined:
+        if are_many and not are_several and not names.are_joined:
             warn(
                 "there are no more documents than queries, so there is nothing to rank"
                 f"{names.unless('query ids', 'query')}"
             )
-        if self.irrelevant:
+        if are_many and self.irrelevant:
             warn(
-                f"{grades}: no grade is above 0, so no query has a relevant document"
+                f"{names.grades}: no grade is above 0, so no query has a relevant document"
                 f"{names.unless('grades', 'relevance')}"
             )
-        if self.judged < _LEAST_JUDGED * self.documents and not names.are_joined:
+        if are_many and self.judged < _LEAST_JUDGED * self.documents and not names.are_joined:
             warn(
                 f"{1 - self.judged / self.documents:.1%} of the documents are not judged and count as not "
-                "relevant; the measure Judged@10 says how many of the first ten are judged",
+                "relevant; the measure Judged@10 says how many of the first ten are judged"
             )
 
 
@@ -184,10 +181,8 @@ def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | Non
 
 def examined(rankings: V, columns: Mapping[str, Any]) -> V:
     """Return rankings of a user's arrays and other columns, after a warning if they look wrong."""
-    if rankings.n_queries >= _FEWEST:
-        names = Names(is_ordered=columns.get("ascending", False), are_joined=rankings.judged is not None)
-        warn_of_oddities(rankings, names)
-    return rankings
+    names = Names(is_ordered=columns.get("ascending", False), are_joined=rankings.judged is not None)
+    return warn_of_oddities(rankings, names) if rankings.n_queries >= _FEWEST else rankings
 
 
 def warn_of_unreached(measures: Sequence[Measure], parts: Sequence[Grades], queries: int) -> None:

@@ -343,7 +343,7 @@ def test_shuffled_data_is_found_out(options):
     categories = options.pop("categories", False)
     train, valid = pool(TRAIN, categories=categories), pool(VALID, categories=categories)
     metric = fnc.metric("nDCG@10", group=[train, valid])
-    with pytest.raises(cb.CatBoostError, match="in another order than the Pool's.*train with has_time=True"):
+    with pytest.raises(cb.CatBoostError, match="are not those of group=.*use has_time=True"):
         fitted(metric, train, valid, **options)
     assert fitted(metric, train, valid, has_time=True, **options).evals_result_["learn"]["nDCG@10"]
 
@@ -383,7 +383,7 @@ def test_what_is_refused():
         fnc.metric("nDCG@10", group=cb.Pool(np.zeros((3, 1)), [1, 2, 3]))
     with pytest.raises(InputTypeError, match=r"group= has a int; expected a Pool, as in catboost.Pool\(X, y"):
         fnc.metric("nDCG@10", group=[3, 2])
-    message = f"evaluates {len(TRAIN.label)} documents, and group= has {len(VALID.label)}; give every Pool"
+    message = f"evaluates {len(TRAIN.label)} documents that are not those of group=, which has {len(VALID.label)}: give"
     with pytest.raises(cb.CatBoostError, match=message):
         fitted(fnc.metric("nDCG@10", group=pool(VALID)), pool(TRAIN), None)
 

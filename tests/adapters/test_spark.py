@@ -231,16 +231,10 @@ def test_columns_of_types_that_arrow_has_not_are_left_alone(frame):
 # ---- functions ----
 
 
-@pytest.fixture(params=["arrow", "pandas"])
-def _form(request, monkeypatch):
-    """Functions are of pandas before 4.1."""
-    if request.param == "pandas":
-        monkeypatch.delattr(F, "arrow_udf", raising=False)
-    elif not hasattr(F, "arrow_udf"):
-        pytest.skip("functions of Arrow came with 4.1")
+needs_arrow_udf = pytest.mark.skipif(not hasattr(F, "arrow_udf"), reason="functions of Arrow came with 4.1")
 
 
-@pytest.mark.usefixtures("_form")
+@needs_arrow_udf
 def test_functions_of_groups_and_of_arrays(frame):
     table = engines.documents(60)
     measure = fn.nDCG(gain=engines.steep, ties="worst", empty="nan") @ 3
@@ -262,7 +256,7 @@ def test_functions_of_groups_and_of_arrays(frame):
     assert {row["qid"]: row["value"] for row in found.collect()} == expected
 
 
-@pytest.mark.usefixtures("_form")
+@needs_arrow_udf
 def test_functions_and_nan(frame):
     df = frame(pa.table({"qid": ["a", "b"], "label": [[1, 0], [2]], "score": [[0.1, np.nan], [0.5]]}))
     last = fns.list_function("RR", nan="last")
@@ -274,15 +268,18 @@ def test_functions_and_nan(frame):
     ):
         df.select(refusing("label", "score", "qid")).collect()
     rows = df.select("qid", F.explode(F.arrays_zip("label", "score")).alias("row")).select("qid", "row.*")
-    for of_group, query in ((fns.group_function("RR"), 'query "a"'),):
-        with pytest.raises(InputError, match=f"position 1 of {query}"), fns.plain_errors():
-            rows.groupBy("qid").agg(of_group("label", "score", "qid")).collect()
+    of_group = fns.group_function("RR")
+    with pytest.raises(InputError, match='position 1 of query "a"'), fns.plain_errors():
+        rows.groupBy("qid").agg(of_group("label", "score", "qid")).collect()
     last = fns.group_function("RR", nan="last")
     found = rows.groupBy("qid").agg(last("label", "score").alias("RR"))
     assert {row["RR"] for row in found.collect()} == {1.0}
 
 
-def test_functions_refuse_at_once():
+def test_functions_refuse_at_once(monkeypatch):
+    monkeypatch.delattr(F, "arrow_udf", raising=False)
+    with pytest.raises(InputError, match="came with Spark 4.1; write a pandas UDF"):
+        fns.list_function("AP")
     with pytest.raises(MeasureError, match="rows of a Spark group have no order; use evaluate with order="):
         fns.group_function("AP(ties='input')")
 

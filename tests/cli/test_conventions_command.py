@@ -31,9 +31,9 @@ def rankings():
     return fn.read_parquet("p.parquet", doc_id="doc_id")
 
 
-def test_the_list_has_every_convention_and_what_is_refused():
+def test_the_list_has_every_convention():
     shown = run("conventions").stdout
-    assert all(name in shown for name in (*HAVING_NDCG, *fn.conventions.refused))
+    assert all(name in shown for name in HAVING_NDCG)
     found = facts("conventions")
     assert [row["name"] for row in found] == HAVING_NDCG
     assert found[0]["caveats"] == list(fn.conventions["sklearn"].caveats)

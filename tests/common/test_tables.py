@@ -297,7 +297,6 @@ def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile):
     shown = {
         "Scores": scores,
         "Summary": scores.summary(0.95),
-        "Measure": fn.nDCG(gain="exp2") @ 10,
         "Comparison": fn.compare({hostile: scores, "b": scores}, baseline="b"),
         "Explanation": fn.explain(rankings, "RR", hostile),
         "Ranges": fn.tie_range(rankings, "RR"),
@@ -318,7 +317,6 @@ def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile):
         assert "<script" not in html and html.count("<table>") == html.count("</table>") >= 1, name
     for name in ("Scores", "Summary", "Comparison", "ConventionScores"):
         assert "<th>low</th>" in shown[name]._repr_html_(), name
-    assert "&#x27;exp2&#x27;: the gain of a grade" in shown["Measure"]._repr_html_()
 
 
 def test_notebooks_say_how_many_rows_are_left_out():

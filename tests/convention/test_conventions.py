@@ -75,16 +75,6 @@ def test_what_does_not_exist_is_refused_with_the_nearest_name():
         fn.evaluate(rankings_of([GOLDEN_QUERY]), "nDCG", convention=3)
 
 
-@pytest.mark.parametrize(
-    "name", ["sklearn_ignore_ties", "tf_ranking_draw", "torch_sort", "spark_graded", "cwl_eval"]
-)
-def test_what_cannot_be_reproduced_is_refused_with_its_reason(name):
-    reason = fn.conventions.refused[name]
-    with pytest.raises(ConventionError, match=f'"{name}" cannot be reproduced: ') as refused:
-        fn.nDCG(like=name)
-    assert str(refused.value).endswith(reason)
-
-
 # ---- as parameters ----
 
 

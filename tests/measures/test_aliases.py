@@ -117,7 +117,6 @@ def test_several_spellings_keep_their_names(text, labels):
         ("RMSE", "scikit-learn computes it"),
         ("nDCG(gain='exponential')", 'Did you mean "exp2"?'),
         ("nDCG(gain='Exp2')", 'Did you mean "exp2"?'),
-        ("nDCG(ips=True)", "nDCG has no ips: .* Take DCG"),
     ],
 )
 def test_an_error_names_the_nearest_first(text, advice):

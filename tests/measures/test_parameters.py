@@ -168,9 +168,6 @@ def test_one_discount_is_not_a_power():
 
 @pytest.mark.pure
 def test_values_have_one_name():
-    assert fn.AP(denominator="min(n_relevant, k)") == fn.parse("AP(denominator='cutoff')")
-    assert str(fn.AP(denominator=None) @ 3) == "AP(denominator='none')@3"
-    assert fn.parse("AP(denominator=None)@3") == fn.AP(denominator="none") @ 3
     assert fn.parse("relative_P.5") == fn.parse("rel_P@5") == fn.P(denominator="n_relevant") @ 5
     for measure in (
         fn.ERR(stop=[0, 0.5]),

@@ -16,8 +16,8 @@ import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.sources.trec import read_trec
 from fastndcg.trec_eval import measures, output
-from fastndcg.trec_eval.inputs import read as read_both
-from fastndcg.trec_eval.notation import read_names
+from fastndcg.trec_eval.measures import read_names
+from fastndcg.trec_eval.output import read as read_both
 from fastndcg.trec_eval.ranking import Ranked
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"

@@ -13,8 +13,6 @@ fn.nDCG(ties="mean")  # wrong: average
 fn.nDCG(ideal="all")  # wrong: judged
 fn.nDCG(empty="zero")  # wrong: a number, nan or skip
 fn.nDCG("exp2")  # wrong: parameters are named
-(fn.nDCG @ 10).gian  # wrong: no such parameter
-(fn.nDCG @ 10).cutof  # wrong: cutoff
 fn.NDGC @ 10  # wrong: NDCG
 fn.evalute(rankings, "nDCG@10")  # wrong: evaluate
 fn.evaluate(rankings)  # wrong: measures are missing

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 import fastndcg as fn
 from fastndcg.analysis.ranges import Bounds
-from fastndcg.convention.evaluation import ConventionScores
 
 if TYPE_CHECKING:
     from fastndcg.analysis.clicks import Estimate
@@ -57,7 +56,7 @@ assert_type(result, fn.Scores)
 assert_type(fn.evaluate(stream, "nDCG@10", threads=1), fn.Scores)
 assert_type(fn.evaluate("a.parquet", "RR", query="qid", keep=["country"]), fn.Scores)
 assert_type(fn.evaluate({"qid": [1], "label": [1], "score": [0.5]}, "RR", nan="last"), fn.Scores)
-assert_type(fn.evaluate(rankings, short, convention="trec_eval"), ConventionScores)
+assert_type(fn.evaluate(rankings, short, convention="trec_eval"), fn.Scores)
 by_name = fn.evaluate({"q": {"d": 1}}, {"bm25": {"q": {"d": 0.5}}, "e5": {"q": {"d": 0.7}}}, "RR")
 assert_type(by_name, dict[str, fn.Scores])
 fn.compare({"q": {"d": 1}}, {"bm25": {"q": {"d": 0.5}}, "e5": {"q": {"d": 0.7}}}, "RR")
