@@ -26,7 +26,7 @@ from fastndcg.tables.checks import Grades, JudgedPool, cast_columns, cast_scores
 from fastndcg.tables.grouping import group_by_query
 from fastndcg.tables.intents import IntentGrades, IntentProbabilities
 from fastndcg.tables.layouts import flat_of_lists, flat_of_matrices, in_query_order, offsets_of_groups
-from fastndcg.tables.locations import BY_ROW, Blame
+from fastndcg.tables.locations import BY_ROW, Locator
 from fastndcg.tables.roles import (
     OF_ONE_TABLE,
     OF_TEXT,
@@ -396,11 +396,11 @@ class Rankings:
         offsets: npt.ArrayLike,
         relevance: npt.ArrayLike,
         scores: npt.ArrayLike,
-        blame: Blame = BY_ROW,
+        locator: Locator = BY_ROW,
         **columns: Unpack[ColumnsAndIds],
     ) -> Self:
         """`from_offsets` without sanity checks, for arrays that are not a user's."""
-        return cls._of(**cast_columns(offsets, relevance, scores, blame, **columns))
+        return cls._of(**cast_columns(offsets, relevance, scores, locator, **columns))
 
     @classmethod
     def _from_sides(
@@ -423,7 +423,7 @@ class Rankings:
         check_length("scores", len(values), self.n_docs, "document")
         # cached facts about grades and queries apply to all systems
         shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
-        return self._of(**self.__dict__ | shared | {"scores": checked_scores(values, nan, self._blame)})
+        return self._of(**self.__dict__ | shared | {"scores": checked_scores(values, nan, self._locator)})
 
     def _with(self, **fields: Any) -> Self:
         """The same rankings with other values of these fields, which are not checked."""
@@ -599,13 +599,13 @@ class Rankings:
         return rows
 
     @property
-    def _blame(self) -> Blame:
+    def _locator(self) -> Locator:
         """Names of documents and queries for messages."""
-        return Blame(self.offsets, self.__dict__["_query_ids"], self.__dict__["_first_row"])
+        return Locator(self.offsets, self.__dict__["_query_ids"], self.__dict__["_first_row"])
 
     def _name_of(self, query: int) -> str:
         """The id of a query for messages."""
-        return self._blame.name_of(query)
+        return self._locator.name_of(query)
 
 
 def _entries(offsets: Int64, rows: slice | Int64) -> tuple[Int64, slice | Int64]:

@@ -141,7 +141,7 @@ class NoGainError(Exception):
     def in_rankings(self, rankings: Rankings) -> InputError:
         matches = rankings.relevance == self.grade
         rows = np.flatnonzero(matches if rankings.is_judged is None else matches & rankings.is_judged)
-        at = rankings._blame.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
+        at = rankings._locator.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
         return InputError(f"{self.what}{at}{self.why}")
 
 

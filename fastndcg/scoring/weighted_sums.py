@@ -121,9 +121,8 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
-            f"the propensity {propensity[row]:g}{rankings._blame.at(row)} makes a gain of {gains[row]:g} in "
-            f"{measure}, beside which "
-            "all others vanish; bound it, as in clip=0.001",
+            f"the propensity {propensity[row]:g}{rankings._locator.at(row)} makes a gain of {gains[row]:g} "
+            f"in {measure}, beside which all others vanish; bound it, as in clip=0.001",
         )
     return gains
 

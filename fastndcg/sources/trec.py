@@ -49,7 +49,7 @@ from fastndcg.sources.text_lines import (
     read_lines,
 )
 from fastndcg.tables.joins import Role, Side, check_options, naming, with_values
-from fastndcg.tables.locations import Blame
+from fastndcg.tables.locations import Locator
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.tables.shapes import (
     find_columns,
@@ -444,9 +444,9 @@ def text_side(
     values = values if role == "score" else whole(values)
     side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, lines.tag)
     side = side._replace(is_ordered=role == "score" and roles.ascending)
-    blame = Blame(numbers=lines.line_of, unit="line")
+    locator = Locator(numbers=lines.line_of, unit="line")
     with naming(name):
-        return with_values(side, role, roles, column_of(values), blame, lines.intents if intents else None)
+        return with_values(side, role, roles, column_of(values), locator, lines.intents if intents else None)
 
 
 def _are_ranks(name: str, lines: Lines) -> bool:

@@ -1,4 +1,4 @@
-"""Arrow tables to the fields of `Rankings`: a row for each document, or lists in a row for each query."""
+"""Convert Arrow tables to the fields of `Rankings`: one row per document, or one row of lists per query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastndcg.tables.grouping import Grouped, group_rows
 from fastndcg.tables.intents import intent_grades
 from fastndcg.tables.joins import Role, join, rows_of_first, side_of
 from fastndcg.tables.lists import check_one_row, refuse_ids, split_alike, split_lists
-from fastndcg.tables.locations import Blame
+from fastndcg.tables.locations import Locator
 from fastndcg.tables.roles import Roles
 from fastndcg.tables.values import (
     column_name,
@@ -44,12 +44,17 @@ def fields_of_table(
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
 ) -> dict[str, Any]:
-    """The fields of `Rankings` from columns of a table; `to_decode` names kept dictionaries that come out as
-    plain values.
+    """Return the fields of `Rankings` from the columns of a table.
 
-    Where the table is a part of something larger, `numbers` has the number that each of its rows has there,
-    for messages and for ids that are row numbers: an array, or that of the first row. `grouped` spares
-    grouping rows a second time.
+    Parameters
+    ----------
+    to_decode
+        Kept columns of dictionaries to return as plain values.
+    numbers
+        Row numbers in the larger table that this is a part of: one per row, or that of the first row. They
+        are used in messages, and as query ids if no column has these.
+    grouped
+        Rows by query, if they are grouped already.
     """
     names = columns.relevance, columns.score
     kinds = [table.schema.field(name).type for name in names]
@@ -61,7 +66,7 @@ def fields_of_table(
         )
     if not all(listed):
         return _fields_of_rows(table, columns, to_decode, numbers, grouped)
-    # lists of text are ids unless `grades` has the grade of each word
+    # lists of strings are ids unless `grades` maps words to grades
     are_text = all(is_list(kind) and is_text(kind.value_type) for kind in kinds)
     if columns.are_ids or (columns.grades is None and are_text):
         return _joined_lists(table, columns, to_decode, numbers)
@@ -80,34 +85,34 @@ def _fields_of_rows(
     numbers: int | Int64,
     grouped: Grouped | None,
 ) -> dict[str, Any]:
-    """The fields of a table with a row for each document."""
+    """Return the fields of a table with one row per document."""
     if columns.duplicates == "first":
         table, numbers = _first_rows(table, columns, numbers)
         grouped = None
     ids = checked_ids(table, columns, numbers)
-    blame = Blame(None, ids, numbers, columns.labels, ranks=columns.ranks)
+    locator = Locator(None, ids, numbers, columns.labels, ranks=columns.ranks)
     grouped = group_rows(ids) if grouped is None else grouped
-    kept = {name: values_of_queries(name, plain(table[name]), ids, grouped, blame) for name in columns.keep}
+    kept = {name: values_of_queries(name, plain(table[name]), ids, grouped, locator) for name in columns.keep}
     weight = None
     if (name := columns.weight) is not None:
-        each = numbers_in(column_name(name), plain(table[name]), "weights", blame)
-        weights = values_of_queries(name, pa.chunked_array([pa.array(each)]), ids, grouped, blame)
+        each = numbers_in(column_name(name), plain(table[name]), "weights", locator)
+        weights = values_of_queries(name, pa.chunked_array([pa.array(each)]), ids, grouped, locator)
         weight = weights.to_numpy()
     grades = plain(table[columns.relevance])
-    relevance, graded = grades_in(columns, grades, blame)
-    scores = scores_in(columns, plain(table[columns.score]), blame)
-    found = _of_documents(columns, lambda name: plain(table[name]), graded, len(grades), blame)
+    relevance, graded = grades_in(columns, grades, locator)
+    scores = scores_in(columns, plain(table[columns.score]), locator)
+    found = _of_documents(columns, lambda name: plain(table[name]), graded, len(grades), locator)
     query_ids = decode(grouped.query_ids)
-    blame = blame._replace(offsets=grouped.offsets, query_ids=query_ids)
+    locator = locator._replace(offsets=grouped.offsets, query_ids=query_ids)
     if grouped.codes is not None:
         found = {name: value.take(grouped.rows) for name, value in found.items()}
         relevance, scores = grouped.in_order(relevance, scores)
-        blame = blame._replace(grouped=grouped)
+        locator = locator._replace(grouped=grouped)
     return checked_columns(
         grouped.offsets,
         relevance,
         scores,
-        blame,
+        locator,
         query_ids=query_ids,
         query_name=columns.query_name,
         nan=columns.nan,
@@ -125,15 +130,14 @@ def _kept_table(kept: dict[str, pa.ChunkedArray], to_decode: Collection[str]) ->
 
 
 def _first_rows(table: pa.Table, columns: Columns, numbers: int | Int64) -> tuple[pa.Table, Int64]:
-    """The first row of each document of a query, and the numbers of these rows."""
-    docs = doc_ids_in(columns.doc_id or "", plain(table[columns.doc_id]), Blame(numbers=numbers))
+    """Keep the first row of each document of a query; also returns their row numbers."""
+    docs = doc_ids_in(columns.doc_id or "", plain(table[columns.doc_id]), Locator(numbers=numbers))
     rows = rows_of_first(side_of("data", checked_ids(table, columns, numbers), docs))
     return table.take(column_of(rows)), rows + numbers if isinstance(numbers, int) else numbers[rows]
 
 
 def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
-    """Rows of a table in long form by query, ids as plain values; raises as `fields_of_table` does for
-    ids.
+    """Group the rows of a table by query. Query ids are plain values.
 
     >>> from fastndcg.tables.roles import Columns
     >>> columns = Columns("qid", "label", "score")
@@ -146,34 +150,34 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """The same values without dictionaries, views or other types that not every function of pyarrow knows."""
+    """Replace dictionaries, views and other types that some functions of pyarrow do not support."""
     columns = [decode(plain(column)) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
 def copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same values in memory of their own."""
+    """Copy a column, so that it does not keep the memory of a larger one."""
     kind = column.type
-    if pa.types.is_run_end_encoded(kind):  # so small that it may be kept whole
+    if pa.types.is_run_end_encoded(kind):  # small enough to keep
         return column
-    if is_number(kind) and not column.null_count:  # to take rows took half a millisecond beside other threads
+    if is_number(kind) and not column.null_count:  # `take` needed half a millisecond beside other threads
         return pa.chunked_array([column_of(array_of(column).copy(), kind)])
     return column.take(column_of(np.arange(len(column))))
 
 
 def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> pa.ChunkedArray:
-    """Query ids of a table's rows; raises as `fields_of_table` does."""
+    """Return the query id of each row. Raises for missing columns, nulls, and values that are not ids."""
     name = columns.query
     if name is None:
         raise ColumnError(
             'a row for each document needs the query it belongs to; name its column, as in query="..."'
         )
-    blame = Blame(numbers=numbers)
+    locator = Locator(numbers=numbers)
     if columns.keys:
-        return joined_ids({key: table[key] for key in columns.keys}, blame)
+        return joined_ids({key: table[key] for key in columns.keys}, locator)
     ids = ids_in(name, table[name])
     if ids.null_count:
-        raise nulls_in(column_name(name), ids, blame)
+        raise nulls_in(column_name(name), ids, locator)
     return ids
 
 
@@ -182,16 +186,16 @@ def _of_documents(
     values_of: Callable[[str], pa.ChunkedArray],
     graded: Array | None,
     documents: int,
-    blame: Blame,
+    locator: Locator,
 ) -> dict[str, Any]:
-    """Optional columns, as `Rankings.from_offsets` takes them; what is not `graded` is also unjudged."""
+    """Return optional columns as arguments of `checked_columns`; documents not in `graded` are unjudged."""
     found: dict[str, Any] = {}
     if (name := columns.is_judged) is not None:
-        graded = combine_flags(flags_in(name, values_of(name), blame), graded)
+        graded = combine_flags(flags_in(name, values_of(name), locator), graded)
     if graded is not None:
         found["is_judged"] = graded
     if (name := columns.doc_id) is not None:
-        found["doc_ids"] = doc_ids_in(name, values_of(name), blame)
+        found["doc_ids"] = doc_ids_in(name, values_of(name), locator)
     if (name := columns.intents) is not None:
         column = values_of(name)
         if not is_list(column.type):
@@ -201,8 +205,8 @@ def _of_documents(
             )
         found["intents"] = intent_grades(f'column "{name}"', column, documents)
     if (name := columns.propensity) is not None:
-        values = numbers_in(column_name(name), values_of(name), "probabilities", blame)
-        found["propensity"] = checked_propensity(f'column "{name}"', values, blame)
+        values = numbers_in(column_name(name), values_of(name), "probabilities", locator)
+        found["propensity"] = checked_propensity(f'column "{name}"', values, locator)
     return found
 
 
@@ -212,20 +216,20 @@ def _of_documents(
 def _fields_of_lists(
     table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
 ) -> dict[str, Any]:
-    """The fields of a table with a row for each query: lists of grades and of scores."""
+    """Return the fields of a table with one row per query, which has lists of grades and scores."""
     names = columns.relevance, columns.score
     rows, of_queries = _queries_of_lists(table, columns, to_decode, numbers)
     offsets, grades = split_lists(names[0], table[names[0]], rows)
-    blame = rows._replace(offsets=offsets, in_lists=True, names=columns.labels, ranks=columns.ranks)
+    locator = rows._replace(offsets=offsets, in_lists=True, names=columns.labels, ranks=columns.ranks)
     as_ids = f'relevant_ids="{names[0]}", retrieved_ids="{names[1]}"'
 
     def values_of(name: str) -> pa.ChunkedArray:
         or_ids = f", or, for ids of documents, {as_ids}"
         return split_alike(names[0], offsets, name, table[name], rows, or_ids)
 
-    relevance, graded = grades_in(columns, grades, blame)
-    scores = scores_in(columns, values_of(names[1]), blame)
-    found = _of_documents(columns, values_of, graded, len(grades), blame)
+    relevance, graded = grades_in(columns, grades, locator)
+    scores = scores_in(columns, values_of(names[1]), locator)
+    found = _of_documents(columns, values_of, graded, len(grades), locator)
     if not columns.named:
         what = f'columns "{names[0]}" and "{names[1]}" hold'
         as_grades = f'relevance="{names[0]}", score="{names[1]}"'
@@ -234,7 +238,7 @@ def _fields_of_lists(
         offsets,
         relevance,
         scores,
-        blame,
+        locator,
         query_ids=rows.query_ids,
         query_name=columns.query_name,
         nan=columns.nan,
@@ -246,8 +250,8 @@ def _fields_of_lists(
 
 def _queries_of_lists(
     table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
-) -> tuple[Blame, dict[str, Any]]:
-    """How rows are called, of which each is a query, and kept columns and weights."""
+) -> tuple[Locator, dict[str, Any]]:
+    """Return a locator of rows, each of which is a query, and the kept columns and weights."""
     query_ids: pa.Array | pa.ChunkedArray | None = None  # row numbers from 0
     if columns.query is not None:
         query_ids = decode(plain(checked_ids(table, columns, numbers)))
@@ -256,7 +260,7 @@ def _queries_of_lists(
         query_ids = column_of(numbers)
     elif numbers:
         query_ids = column_of(np.arange(numbers, numbers + len(table)))
-    rows, weight = Blame(np.arange(len(table) + 1), query_ids, None), None
+    rows, weight = Locator(np.arange(len(table) + 1), query_ids, None), None
     if (name := columns.weight) is not None:
         weight = numbers_in(column_name(name), plain(table[name]), "weights", rows)
     kept = _kept_table({name: plain(table[name]) for name in columns.keep}, to_decode)
@@ -266,8 +270,11 @@ def _queries_of_lists(
 def _joined_lists(
     table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
 ) -> dict[str, Any]:
-    """Fields from the ids of the relevant documents of each query, and of the retrieved ones, best first."""
-    from fastndcg.tables.shapes import Found, side_of_table  # imports pyarrow.compute, which takes 0.08 s
+    """Return the fields of lists of relevant ids and of retrieved ids, best first."""
+    from fastndcg.tables.shapes import (
+        SideColumns,
+        side_of_table,
+    )  # imports pyarrow.compute, which takes 0.08 s
 
     rows, of_queries = _queries_of_lists(table, columns, to_decode, numbers)
     ids = column_of(np.arange(len(table))) if rows.query_ids is None else rows.query_ids
@@ -277,7 +284,7 @@ def _joined_lists(
         side_of_table(
             column_name(name),
             pa.table([ids, table[name]], ["query", name]),
-            Found("query", name, None, None, [], roles, is_text=not is_list(table[name].type)),
+            SideColumns("query", name, None, None, [], roles, is_text=not is_list(table[name].type)),
             role,
             None,
         )

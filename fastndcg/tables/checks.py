@@ -1,4 +1,4 @@
-"""The columns of `Rankings`: cast to the arrays that it holds, and checked, each once."""
+"""Cast columns to the arrays of `Rankings`, and check each of them once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fastndcg.errors import (
     warn,
 )
 from fastndcg.tables.intents import IntentGrades, intent_grades, probabilities
-from fastndcg.tables.locations import BY_ROW, Blame
+from fastndcg.tables.locations import BY_ROW, Locator
 
 if TYPE_CHECKING:
     from fastndcg.typing import NaN, Unjudged
@@ -42,15 +42,15 @@ UNJUDGED = f". Drop those rows{OR_UNJUDGED}."
 
 
 def or_last(ranks: str | None) -> str:
-    """What to do about scores that are NaN, where there may be a column of ranks, too."""
+    """Return the next step for NaN scores, which mentions an unused column of ranks."""
     others = "" if ranks is None else f', or name the ranks of this data, as in rank="{ranks}"'
     return f'. Drop those rows{" or" if ranks is None else ","} pass nan="last"{others}.'
 
 
 def warn_if_ranks_differ(table: pa.Table, ids: Sequence[str], score: str, ranks: str) -> None:
-    """Warn of a column of ranks that orders most of the first queries otherwise than that of scores.
+    """Warn if a column of ranks contradicts the scores in most of the first queries.
 
-    Only documents of different scores and ranks count: ranks may begin with any number, and have gaps.
+    Only documents with different scores and ranks are compared: ranks may start anywhere and have gaps.
     """
     import pyarrow.compute as pc
 
@@ -79,18 +79,18 @@ def warn_if_ranks_differ(table: pa.Table, ids: Sequence[str], score: str, ranks:
 
 
 _LOOKED_AT = 1 << 16  # rows
-_TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
+_TOGETHER = 1 << 16  # rows whose document ids are hashed together: the table stays in the cache
 
 
 class JudgedPool(NamedTuple):
-    """The judged documents of each query, returned or not: `relevance[offsets[q]:offsets[q + 1]]`."""
+    """Judged documents of query `q`, returned or not: `relevance[offsets[q]:offsets[q + 1]]`."""
 
     offsets: Int64
     relevance: Array
 
 
 class Grades(NamedTuple):
-    """Facts about all grades that kernels need: grades of scored documents and of the pool."""
+    """Facts that kernels need about the grades of scored and of pooled documents."""
 
     lowest: float
     highest: float
@@ -101,7 +101,7 @@ def cast_columns(
     offsets: npt.ArrayLike,
     relevance: npt.ArrayLike,
     scores: npt.ArrayLike,
-    blame: Blame = BY_ROW,
+    locator: Locator = BY_ROW,
     *,
     judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     is_judged: npt.ArrayLike | None = None,
@@ -117,7 +117,7 @@ def cast_columns(
     intent_probabilities: Any = None,
     propensity: npt.ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """The fields of `Rankings` from what `Rankings.from_offsets` takes. `blame` says how rows are called."""
+    """Return the fields of `Rankings` from the arguments of `Rankings.from_offsets`."""
     grades = cast_grades("relevance", relevance, unjudged)
     values = cast_scores(scores, ascending=ascending)
     n_docs, flags, pool = len(grades), None, None
@@ -137,7 +137,7 @@ def cast_columns(
         if query_ids is None and "query_id" in queries.column_names:
             query_ids = queries["query_id"]
     ids = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
-    blame = blame._replace(offsets=ends, query_ids=ids)
+    locator = locator._replace(offsets=ends, query_ids=ids)
     if doc_ids is not None:
         doc_ids = arrow_column("doc_ids", doc_ids, n_docs)
     if judged is not None:
@@ -146,7 +146,7 @@ def cast_columns(
         ends,
         grades,
         values,
-        blame,
+        locator,
         query_ids=ids,
         queries=queries,
         doc_ids=doc_ids,
@@ -161,10 +161,10 @@ def cast_columns(
         "intent_probabilities": intent_probabilities,
     }
     if any(each is not None for each in of_intents.values()):
-        fields |= _checked_intents(n_docs, pool, blame, of_intents)
+        fields |= _checked_intents(n_docs, pool, locator, of_intents)
     if propensity is not None:
         array = _cast_column("propensity", propensity, np.float64, "probabilities", n_docs, "document")
-        fields["propensity"] = checked_propensity("propensity", array, blame)
+        fields["propensity"] = checked_propensity("propensity", array, locator)
     return fields
 
 
@@ -239,7 +239,7 @@ def _cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> J
 
 
 def _cast_column(name: str, values: npt.ArrayLike, dtype: type, wanted: str, rows: int, of: str) -> Array:
-    """An array with an entry for each query or document."""
+    """Cast an array with one value per query or document."""
     array = as_array(name, values)
     if array.dtype.kind not in ("b" if dtype is np.bool_ else "buif") and len(array):
         raise _kind_error(name, array, wanted)
@@ -257,7 +257,7 @@ def _cast_queries(queries: Any, n_queries: int) -> pa.Table:
             f"queries has {count_of(table.num_rows, 'row')} for {count_of(n_queries, 'query')}; "
             "give a row for each query"
         )
-    # extension types are kept: those of pandas are periods and intervals of its own
+    # extension types are kept, such as the periods and intervals of pandas
     columns = [each if isinstance(each.type, pa.BaseExtensionType) else plain(each) for each in table.columns]
     return pa.table(columns, table.column_names)
 
@@ -269,7 +269,7 @@ def checked_columns(
     offsets: Int64,
     relevance: Array,
     scores: Array,
-    blame: Blame,
+    locator: Locator,
     *,
     judged: JudgedPool | None = None,
     is_judged: Flags | None = None,
@@ -283,10 +283,10 @@ def checked_columns(
     or_first: str = "",
     **of_documents: Any,
 ) -> dict[str, Any]:
-    """The fields of `Rankings` from columns of the right types and lengths, whose values are checked.
+    """Check the values of columns of the right types and lengths, and return the fields of `Rankings`.
 
-    Documents that appear twice in a query are refused, and warned of if nobody asked for their ids;
-    `or_first` ends the message.
+    A document that appears twice in a query is an error, or a warning if the caller did not ask for ids;
+    the message ends with `or_first`.
     """
     n_queries = len(offsets) - 1
     if weight is not None:
@@ -295,15 +295,16 @@ def checked_columns(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f"weight is {weight[first]} for query {blame.name_of(first)}; expected finite numbers from 0"
+                f"weight is {weight[first]} for query {locator.name_of(first)}; "
+                "expected finite numbers from 0"
             )
-    relevance, scores = plain_numbers(relevance), checked_scores(plain_numbers(scores), nan, blame)
-    _check_grades(blame.names[0], relevance, blame)
+    relevance, scores = plain_numbers(relevance), checked_scores(plain_numbers(scores), nan, locator)
+    _check_grades(locator.names[0], relevance, locator)
     if judged is not None:
         _check_grades("judged relevance", judged.relevance, None)
-        _check_pool(relevance, judged, is_judged, blame)
+        _check_pool(relevance, judged, is_judged, locator)
     if doc_ids is not None:
-        _check_doc_ids(doc_ids, blame, or_first, to_warn=not asks_for_ids)
+        _check_doc_ids(doc_ids, locator, or_first, to_warn=not asks_for_ids)
     return {
         "offsets": read_only(offsets),
         "relevance": relevance,
@@ -316,14 +317,16 @@ def checked_columns(
         "_query_name": query_name,
         "_kept": queries,
         "_rows": None,
-        "_first_row": blame.numbers if isinstance(blame.numbers, int) and blame.grouped is None else None,
+        "_first_row": locator.numbers
+        if isinstance(locator.numbers, int) and locator.grouped is None
+        else None,
         **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
         **of_documents,
     }
 
 
-def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
-    """The scores, NaN as the lowest one where `nan` is "last"."""
+def checked_scores(scores: Array, nan: NaN, locator: Locator) -> Array:
+    """Return the scores; with nan="last", NaN becomes the lowest one."""
     check_choice("nan", nan, ("refuse", "last"))
     if scores.dtype.kind != "f" or not len(scores) or not np.isnan(scores.min()):
         return scores
@@ -331,38 +334,38 @@ def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
     if nan == "last":
         return read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
     raise InputError(
-        f"{blame.names[1]} has {count_of(int(missing.sum()), 'NaN value')}"
-        f"{blame.at(blame.first(missing), first=True)}{or_last(blame.ranks)}"
+        f"{locator.names[1]} has {count_of(int(missing.sum()), 'NaN value')}"
+        f"{locator.at(locator.first(missing), first=True)}{or_last(locator.ranks)}"
     )
 
 
-def _check_grades(name: str, grades: Array, blame: Blame | None) -> None:
-    """Raise `InputError` for a grade that is not finite; without `blame` they are those of the pool."""
+def _check_grades(name: str, grades: Array, locator: Locator | None) -> None:
+    """Raise `InputError` for a grade that is not finite; without `locator`, grades are those of the pool."""
     if grades.dtype.kind != "f" or not len(grades) or np.isfinite([grades.min(), grades.max()]).all():
         return
     bad = ~np.isfinite(grades)
     only_nan = bool(np.isnan(grades[bad]).all())
     kind = "NaN value" if only_nan else "infinite or NaN value"
     at = f"; the first is at row {int(np.argmax(bad))} of the pool"
-    if blame:
-        at = blame.at(blame.first(bad), first=True)
-    step = UNJUDGED if only_nan and blame else ". Drop those rows."
+    if locator:
+        at = locator.at(locator.first(bad), first=True)
+    step = UNJUDGED if only_nan and locator else ". Drop those rows."
     raise InputError(f"{name} has {count_of(int(bad.sum()), kind)}{at}{step}")
 
 
-def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, blame: Blame) -> None:
-    """Warn if a pool has fewer relevant documents than were scored: R, AP and nDCG may exceed 1."""
+def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, locator: Locator) -> None:
+    """Warn if a pool has fewer relevant documents than were scored, since R, AP and nDCG may exceed 1."""
     found = relevance > 0 if is_judged is None else (relevance > 0) & is_judged
     returned, pooled = (
         np.diff(np.searchsorted(np.flatnonzero(chosen), offsets))
-        for chosen, offsets in ((found, blame.offsets), (judged.relevance > 0, judged.offsets))
+        for chosen, offsets in ((found, locator.offsets), (judged.relevance > 0, judged.offsets))
     )
     lacking = np.flatnonzero(returned > pooled)
     if len(lacking):
         query = int(lacking[0])
         warn(
             f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: "
-            f"query {blame.name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
+            f"query {locator.name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
             f"a grade above 0 and {pooled[query]} in its pool, so that R, AP and nDCG may pass 1. "
             "The pool holds all judged documents of a query, returned or not: add these to it, or pass "
             "is_judged=False for them."
@@ -370,10 +373,10 @@ def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, b
 
 
 def _check_doc_ids(
-    doc_ids: pa.Array | pa.ChunkedArray, blame: Blame, or_first: str, *, to_warn: bool
+    doc_ids: pa.Array | pa.ChunkedArray, locator: Locator, or_first: str, *, to_warn: bool
 ) -> None:
-    """Raise `InputError` for a document that occurs twice in a query, or warn; null is not an id."""
-    offsets = blame.offsets
+    """Raise `InputError`, or warn, if a document appears twice in a query. Null is not an id."""
+    offsets = locator.offsets
     for part in parts_of(offsets, _TOGETHER):
         coded = combine(
             decode(doc_ids[int(offsets[part.start]) : int(offsets[part.stop])]).dictionary_encode()
@@ -386,7 +389,7 @@ def _check_doc_ids(
         if len(twice):
             query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
             document = f"document {quoted(coded.dictionary[code].as_py())}"
-            named = f"{document} of query {blame.name_of(part.start + query)} appears twice"
+            named = f"{document} of query {locator.name_of(part.start + query)} appears twice"
             if to_warn:
                 warn(f"{named}, and both count. If that is not meant, drop one{or_first}.")
                 return
@@ -394,9 +397,9 @@ def _check_doc_ids(
 
 
 def _checked_intents(
-    n_docs: int, judged: JudgedPool | None, blame: Blame, given: dict[str, Any]
+    n_docs: int, judged: JudgedPool | None, locator: Locator, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The fields of intents, of which at least one is given."""
+    """Return the fields of intents, of which the caller passed at least one."""
     if given["intents"] is None:
         name = next(name for name, value in given.items() if value is not None)
         raise InputError(f"{name} was passed without intents; also pass those of the scored documents")
@@ -407,14 +410,14 @@ def _checked_intents(
             f"{here} was passed without {missing}; with intents, the pool needs a grade and a list "
             "of intent grades for each document"
         )
-    sides: list[tuple[Int64, IntentGrades]] = [(blame.offsets, fields["intents"])]
+    sides: list[tuple[Int64, IntentGrades]] = [(locator.offsets, fields["intents"])]
     if judged is not None:
         pooled = intent_grades("judged_intents", given["judged_intents"], len(judged.relevance))
         fields["judged_intents"] = pooled
         sides.append((judged.offsets, pooled))
     if given["intent_probabilities"] is None:
         return fields
-    chances = probabilities(given["intent_probabilities"], len(blame.offsets) - 1, blame.name_of)
+    chances = probabilities(given["intent_probabilities"], len(locator.offsets) - 1, locator.name_of)
     known = np.diff(chances.offsets)
     for offsets, intents in sides:
         query = np.repeat(np.arange(len(known)), np.diff(intents.offsets[offsets]))
@@ -423,19 +426,19 @@ def _checked_intents(
             entry = int(np.argmax(beyond))
             raise InputError(
                 f"intent_probabilities has {known[query[entry]]} for query "
-                f"{blame.name_of(int(query[entry]))}, which has an intent number {intents.numbers[entry]}; "
+                f"{locator.name_of(int(query[entry]))}, which has an intent number {intents.numbers[entry]}; "
                 "give one for each intent, numbered from 0"
             )
     return fields | {"intent_probabilities": chances}
 
 
-def checked_propensity(name: str, propensity: Array, blame: Blame) -> Array:
+def checked_propensity(name: str, propensity: Array, locator: Locator) -> Array:
     bad = ~((propensity > 0) & (propensity <= 1))
     if bad.any():
-        first = blame.first(bad)
+        first = locator.first(bad)
         raise InputError(
             f"{name} has {count_of(int(bad.sum()), 'value', 'not above 0 and up to 1')}; "
-            f"the first is {propensity[first]}{blame.at(first)}. "
+            f"the first is {propensity[first]}{locator.at(first)}. "
             "A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=.",
         )

@@ -1,4 +1,4 @@
-"""Tables of any library, in memory or made batch by batch, as Arrow tables of the named columns."""
+"""Convert the named columns of tables of any library to Arrow, at once or batch by batch."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from fastndcg.tables.checks import warn_if_ranks_differ
 from fastndcg.tables.roles import Columns, Roles, find_columns, in_words
 from fastndcg.tables.values import first_line
 
-# where arrays and lists go, which say neither queries nor documents
+# advice for arrays and lists, which have neither query nor document ids
 OF_ARRAYS = (
     "For grades and scores give ndcg(relevance, scores), Rankings.from_dense, from_lists or from_query_ids; "
     "for ids of documents evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
 )
-PLAIN = {tuple, list, np.ndarray}  # types of rows without names
-_ROWS = 1 << 18  # of a batch that DuckDB makes
-COUNTING = re.compile(r"(column_?|f)?\d+")  # names that pandas, Polars, DuckDB and pyarrow give columns
-_READ = WeakSet[Any]()  # readers of which rows were read; they look as if they were empty
+PLAIN = {tuple, list, np.ndarray}  # types of rows without field names
+_ROWS = 1 << 18  # per batch of DuckDB
+COUNTING = re.compile(r"(column_?|f)?\d+")  # names that pandas, Polars, DuckDB and pyarrow generate
+_READ = WeakSet[Any]()  # readers that were consumed; they look empty
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A table of any library, of which no column is converted yet."""
+    """A table of any library, whose columns are converted when they are needed."""
 
     names: Sequence[str]
     type_of: Callable[[str], pa.DataType]
-    open: Callable[[list[str]], Iterable[pa.Table]]  # the named columns, in one table or more
-    hint: str = ""  # the end of the message about a missing column
-    is_lazy: bool = False  # another program makes its rows, each time they are read
+    open: Callable[[list[str]], Iterable[pa.Table]]  # the named columns, in one or more tables
+    hint: str = ""  # advice for a missing column
+    is_lazy: bool = False  # its rows are computed each time they are read
 
     def table(
         self, names: Sequence[str], ids: Sequence[str] = (), score: str = "", ranks: str | None = None
     ) -> pa.Table:
-        """The named columns, after a look at `ranks`, if there are any, beside scores."""
+        """Return the named columns. Warns if the column `ranks` contradicts the scores."""
         are_numbers = False
         if ranks is not None and not self.is_lazy:
-            with suppress(InputTypeError):  # a column that is not used may hold anything
+            with suppress(InputTypeError):  # an unused column may hold anything
                 are_numbers = is_number(self.type_of(ranks))
         if not are_numbers:
             return pa.concat_tables(self.open(list(names)))
@@ -57,7 +57,7 @@ class Frame:
         return table
 
     def named(self, label: str, columns: Sequence[str] | None) -> Frame:
-        """The same table with other names, where its own only count columns. Raises `ColumnError`."""
+        """Rename the columns of a table whose own names only number them. Raises `ColumnError`."""
         if columns is None or list(columns) == list(self.names):
             return self
         if len(columns) != len(self.names) or not all(map(COUNTING.fullmatch, self.names)):
@@ -74,7 +74,7 @@ class Frame:
         return replace(self, names=list(columns), type_of=lambda name: self.type_of(own[name]), open=opened)
 
     def choose(self, roles: Roles) -> Columns:
-        """The columns for these roles. Raises as `find_columns` does."""
+        """Find the columns for these roles. Raises as `find_columns` does."""
         try:
             return find_columns(self.names, roles, is_list=lambda name: is_list(self.type_of(name)))
         except ColumnError as error:
@@ -82,13 +82,13 @@ class Frame:
 
 
 def columns_of_rows(rows: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Rows of values without names as columns with these names."""
+    """Transpose rows to columns with these names."""
     columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
     return dict(zip(names, columns, strict=True))
 
 
 def is_table(data: Any) -> bool:
-    """Whether an iterable is a table, not a list of rows."""
+    """Return whether an iterable is a table rather than a list of rows."""
     pandas = sys.modules.get("pandas")
     return (
         hasattr(data, "__arrow_c_stream__")
@@ -99,10 +99,10 @@ def is_table(data: Any) -> bool:
 
 
 def frame_of(data: Any, columns: Sequence[str] | None = None) -> Frame:
-    """A table of any library, records, or rows whose values `columns` names. NaN of pandas stays NaN, where
-    pyarrow would take it for null.
+    """Wrap a table of any library, records, or rows with the field names `columns`. NaN of pandas stays NaN,
+    which pyarrow would convert to null.
 
-    Raises `InputTypeError` for what is none.
+    Raises `InputTypeError` for anything else.
 
     >>> frame_of({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).names
     ['label', 'score']
@@ -120,10 +120,10 @@ def frame_of(data: Any, columns: Sequence[str] | None = None) -> Frame:
     if isinstance(data, pa.Table):
         return _of_schema(data.schema, lambda names: [data.select(names)])
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
+        # Arrow's stream of a frame would include the index as a column, and turn NaN into null
         index = [name for name in data.index.names if name is not None]
         hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
-        named = {str(name): name for name in data.columns}  # which pandas numbers where a file names none
+        named = {str(name): name for name in data.columns}  # numbers, where a file had no header
         return _of_columns(list(map(str, data.columns)), lambda name: _of_pandas(data[named[name]]), hint)
     if isinstance(data, Mapping) or (isinstance(data, np.ndarray) and data.dtype.names):
         return _of_columns(list(data if isinstance(data, Mapping) else data.dtype.names), data.__getitem__)
@@ -131,7 +131,7 @@ def frame_of(data: Any, columns: Sequence[str] | None = None) -> Frame:
         return _of_query(data.schema, lambda names: data.scanner(names).to_reader())
     if polars is not None and isinstance(data, polars.DataFrame | polars.LazyFrame):
         is_lazy = isinstance(data, polars.LazyFrame)
-        # batches are new in Polars
+        # older versions of Polars have no batches
         collect = "collect_batches" if hasattr(data, "collect_batches") else "collect"
         types = _readable(data.collect_schema)
 
@@ -139,7 +139,7 @@ def frame_of(data: Any, columns: Sequence[str] | None = None) -> Frame:
             chosen = data.select(names)
             return _tables(_reader(_readable(getattr(chosen, collect)) if is_lazy else chosen), names)
 
-        def type_of(name: str) -> pa.DataType:  # Arrow does not know all types
+        def type_of(name: str) -> pa.DataType:  # per column, since Arrow lacks some types
             return _reader(polars.DataFrame(schema={name: types[name]})).schema.field(0).type
 
         return Frame(list(types), type_of, collected, is_lazy=is_lazy)
@@ -164,7 +164,7 @@ def _of_schema(schema: pa.Schema, tables: Callable[[list[str]], Iterable[pa.Tabl
 
 
 def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> Frame:
-    """What another program computes, each time it is asked for columns."""
+    """Wrap a query that another program computes each time columns are read."""
     return replace(
         _of_schema(schema, lambda names: _tables(_reader(_readable(lambda: ask(names))), names)),
         is_lazy=True,
@@ -172,7 +172,7 @@ def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> Frame:
 
 
 def _tables(reader: pa.RecordBatchReader, names: list[str], *, is_given: bool = False) -> Iterator[pa.Table]:
-    """The named columns batch by batch, so that others are freed early; without batches one without rows."""
+    """Yield the named columns of each batch, freeing others early; an empty table if there are no batches."""
     _READ.add(reader)
     with reader:
         batch = _readable(lambda: next(reader, None))
@@ -182,7 +182,7 @@ def _tables(reader: pa.RecordBatchReader, names: list[str], *, is_given: bool = 
             yield reader.schema.empty_table().select(names)
         while batch is not None:
             yield pa.Table.from_batches([batch]).select(names)
-            batch = None  # frees it before the next is awaited
+            batch = None  # free it before waiting for the next one
             batch = _readable(lambda: next(reader, None))
 
 
@@ -257,7 +257,7 @@ def _column(name: str, values: Any) -> pa.ChunkedArray:
 
 
 def _array(values: Any) -> pa.Array | pa.ChunkedArray:
-    """Values as an array; lists of pairs, of which Arrow holds no mixed ones, as lists of structs."""
+    """Convert values to an array; lists of pairs of mixed types, which Arrow lacks, to lists of structs."""
     try:
         if not isinstance(values, pa.Array) and hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
@@ -282,7 +282,7 @@ def _readable(read: Callable[[], Any]) -> Any:
 
 
 def _errors_of_libraries() -> list[type[Exception]]:
-    """What DuckDB, and the planner of Polars, raise themselves."""
+    """Return the base classes of errors that DuckDB and the planner of Polars raise."""
     modules = sys.modules.get("duckdb"), sys.modules.get("polars.exceptions")
     found = (
         getattr(module, name, None) for module, name in zip(modules, ("Error", "PolarsError"), strict=True)

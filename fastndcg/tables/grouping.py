@@ -24,7 +24,7 @@ from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels.compile import dispatch
 
-_TABLE = 1 << 16  # ids for which a table always has room
+_TABLE = 1 << 16  # smallest size of a table with an entry for each possible id
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Grouped:
 
     query_ids: pa.Array | pa.ChunkedArray
     offsets: Int64
-    codes: Array | None = None  # the number of each row's query; None if the rows are in query order already
+    codes: Array | None = None  # query number of each row; None if rows are in query order
     first_row_of_each: Int64 | None = None
 
     @cached_property
     def rows(self) -> Int64 | None:
-        """The row numbers in query order, stable; None if the rows are in query order already."""
+        """Row numbers in query order, stable; None if rows are in query order."""
         if self.codes is None:
             return None
         rows: Int64 = dispatch.run(
@@ -48,12 +48,12 @@ class Grouped:
 
     @property
     def first_rows(self) -> Int64:
-        """The first row of each query."""
+        """First row of each query."""
         return self.offsets[:-1] if self.first_row_of_each is None else self.first_row_of_each
 
     @property
     def codes_of_rows(self) -> Array:
-        """The number of each row's query."""
+        """Query number of each row."""
         if self.codes is not None:
             return self.codes
         return codes_from(self.offsets)
@@ -67,12 +67,12 @@ class Grouped:
             for column in (one, other)
         )
         if of_numbers and self.codes.dtype == np.int32:
-            # as unsigned integers, since a kernel is compiled for each dtype
+            # as unsigned integers, to compile fewer kernels
             columns = [
                 read_only(np.ascontiguousarray(each).view(f"u{each.itemsize}")) for each in (one, other)
             ]
             placed = [np.empty_like(column) for column in columns]
-            # from Arrow's pool, which reuses memory that NumPy would fault in anew
+            # Arrow's pool reuses memory that NumPy would fault in anew
             held = [
                 np.frombuffer(pa.allocate_buffer(each.nbytes), each.dtype) for each in (self.codes, *columns)
             ]
@@ -97,8 +97,7 @@ def group_by_query(query_ids: Any) -> Grouped:
         codes = _run_codes(ids)
         changes = codes[1:] != codes[:-1]
         n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
-        # if most runs have one row, all rows are numbered below anyway; sorting the runs took seven times as
-        # long
+        # runs of one row are not sorted: numbering all rows, as below, was seven times as fast
         if (codes[1:] >= codes[:-1]).all() or (
             2 * n_runs < len(codes) and len(np.unique(codes[np.append(True, changes)])) == n_runs
         ):
@@ -113,16 +112,16 @@ def group_by_query(query_ids: Any) -> Grouped:
 
 
 def _entries(ids: pa.Array, rows: Int64) -> pa.Array:
-    """Ascending rows of ids; of numbers without pyarrow.compute, whose import takes 0.08 s."""
+    """Take ascending rows of ids. For numbers, avoids the import of pyarrow.compute, which takes 0.08 s."""
     return combine(take(pa.chunked_array([ids]), rows))
 
 
 class Numbers(NamedTuple):
     """Distinct ids, numbered in order of first appearance."""
 
-    codes: npt.NDArray[np.int32]  # the number of each row's id
-    first_rows: Int64  # of each number
-    counts: Int64  # rows of each number
+    codes: npt.NDArray[np.int32]  # number of each row's id
+    first_rows: Int64  # first row of each id
+    counts: Int64  # number of rows of each id
 
 
 def numbers_of(ids: pa.Array) -> Numbers:
@@ -132,7 +131,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
         lowest, highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         ids, n_values = column_of(values), highest - lowest + 1
         if n_values < 2 * len(values) + _TABLE and len(values) < 2**31:
-            # a table with an entry for each possible id took 4 ns a row, Arrow's hash table 25
+            # a table with an entry for each possible id takes 4 ns a row, Arrow's hash table 25
             values = read_only(values.astype(np.int64, copy=False) - lowest if lowest else values)
             if values.dtype != np.int32:  # a kernel is compiled for each dtype
                 values = read_only(values.astype(np.int64, copy=False))
@@ -143,7 +142,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
             return Numbers(codes, first_rows[:found], counts[:found])
     encoded = ids.dictionary_encode()
     codes = array_of(encoded.indices)
-    # of values in order of first appearance, the first row of each is where the highest code so far rises
+    # codes are in order of first appearance: an id first appears where the running maximum rises
     first_rows = np.searchsorted(np.maximum.accumulate(codes), np.arange(len(encoded.dictionary)))
     return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
 
@@ -176,11 +175,11 @@ def _run_codes(ids: pa.Array) -> Array:
     return array_of(ids.indices if pa.types.is_dictionary(ids.type) else ids)
 
 
-# ---- columns whose rows stand together ----
+# ---- runs of equal ids ----
 
 
 def group_rows(ids: pa.ChunkedArray) -> Grouped:
-    """`group_by_query` by runs of equal ids: ids of contiguous rows are neither joined nor hashed."""
+    """Group rows by query, by runs of equal ids: contiguous queries are neither joined nor hashed."""
     if pa.types.is_run_end_encoded(ids.type):
         starts, ids_of_runs = runs_of(ids)
         if not len(starts):
@@ -203,7 +202,7 @@ def group_rows(ids: pa.ChunkedArray) -> Grouped:
 
 
 def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
-    """First rows of the runs of a run-end encoded column, and values; chunks may split a run."""
+    """Return the first row and the value of each run of a run-end encoded column; chunks may split runs."""
     starts, values, before = [np.empty(0, np.int64)], [], 0
     for chunk in column.chunks:
         first, count = chunk.find_physical_offset(), chunk.find_physical_length()
@@ -215,10 +214,9 @@ def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
 
 
 def changes_of(column: pa.ChunkedArray, most: int) -> Int64 | None:
-    """Rows that may differ from the row before: all that do, the first of each chunk, and equal entries of a
-    dictionary.
+    """Return the rows that may differ from the row before: all that do, and the first row of each chunk.
 
-    None where the type has no quick comparison, and where there are more than `most`.
+    None if the type has no quick comparison, or if there are more than `most`.
     """
     kind, flags = column.type, [np.empty(0, np.bool_)]
     if column.null_count:
@@ -230,24 +228,24 @@ def changes_of(column: pa.ChunkedArray, most: int) -> Int64 | None:
         elif has_offsets(kind):
             import pyarrow.compute as pc
 
-            # 3.4 ns a row, where encoding as a dictionary takes 14
+            # 3.4 ns a row; encoding as a dictionary takes 14
             differs = array_of(pc.not_equal(chunk[1:], chunk[:-1]))
         else:
             return None
         most -= int(np.count_nonzero(differs)) + 1
-        if most < 0:  # to list so many took 10 ns a row
+        if most < 0:  # listing so many takes 10 ns a row
             return None
         flags += [np.ones(min(len(chunk), 1), np.bool_), differs]
     return np.flatnonzero(np.concatenate(flags))
 
 
 def take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
-    """Ascending rows; chunk by chunk, since taking from a chunked array joins it first."""
+    """Take ascending rows, chunk by chunk: Arrow would join a chunked array first."""
     ends = np.cumsum([len(chunk) for chunk in column.chunks], dtype=np.int64)
     taken, first = [], 0
     for chunk, end, last in zip(column.chunks, ends, np.searchsorted(rows, ends), strict=True):
         part, first = rows[first:last] - (end - len(chunk)), last
-        # NumPy needs half the time of Arrow, which also looks after nulls
+        # NumPy takes half the time of Arrow, which checks for nulls
         of_numbers = is_number(chunk.type) and not chunk.null_count
         taken.append(
             column_of(array_of(chunk)[part], chunk.type) if of_numbers else chunk.take(column_of(part))

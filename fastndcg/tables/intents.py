@@ -1,4 +1,4 @@
-"""Grades of documents for each intent of their query, which measures of diversity need, and their checks.
+"""Grades of documents per intent of their query, for measures of diversity.
 
 An intent, or subtopic, is one possible meaning of a query. Each document has a grade for some intents.
 """
@@ -18,14 +18,14 @@ from fastndcg.errors import InputError, InputTypeError, count_of
 
 
 class IntentGrades(NamedTuple):
-    """Document `d` owns `offsets[d]:offsets[d + 1]`; intents count from 0 in each query, and ascend."""
+    """Document `d` owns `offsets[d]:offsets[d + 1]`; its intents ascend, numbered from 0 in each query."""
 
     offsets: Int64  # (n_docs + 1,)
-    numbers: Int64  # (n_entries,): intent of each entry
-    grades: Array  # (n_entries,): grade of the document for it
+    numbers: Int64  # (n_entries,), intent of each entry
+    grades: Array  # (n_entries,), grade of the document for this intent
 
     def take(self, rows: Int64) -> IntentGrades:
-        """Entries of these documents; a negative row has no entries.
+        """Take the entries of these documents; a negative row has none.
 
         >>> intent_grades("intents", [[1, 0], [2]], 2).take(np.array([1, -1, 0])).grades
         array([2, 1, 0])
@@ -45,7 +45,7 @@ class IntentProbabilities(NamedTuple):
 
 
 def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
-    """The intent grades of `rows` documents, in any form that `Rankings.from_offsets` names, checked.
+    """Convert and check the intent grades of `rows` documents, in any form of `Rankings.from_offsets`.
 
     >>> intent_grades("intents", [[1, None, 2], None, [0]], 3)
     IntentGrades(offsets=array([0, 2, 2, 3]), numbers=array([0, 2, 0]), grades=array([1, 2, 0]))
@@ -67,7 +67,7 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
 
 
 def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = str) -> IntentProbabilities:
-    """A list for each query, of finite numbers from 0, which need not add up to 1. Raises as `intent_grades`.
+    """Convert one list per query of finite numbers from 0, which need not sum to 1.
 
     >>> probabilities([[0.7, 0.3], [1]], 2).values
     array([0.7, 0.3, 1. ])
@@ -112,13 +112,13 @@ def _of_lists(name: str, values: Any) -> IntentGrades:
 
 
 def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
-    """Values as one Arrow array of lists of numbers."""
+    """Convert values to one Arrow array of lists of numbers."""
     try:
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
     except (TypeError, ValueError, pa.ArrowException):
         array = pa.nulls(0)
     array = combine(array)
-    if pa.types.is_null(array.type):  # of no documents, or of documents without any grade
+    if pa.types.is_null(array.type):  # no documents, or no grades at all
         known = isinstance(values, pa.Array | pa.ChunkedArray | list | tuple) and len(array) == len(values)
         if known:
             return pa.array([None] * len(array), pa.large_list(pa.int64()))
@@ -134,12 +134,12 @@ def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
 
 
 def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
-    """Offsets from 0 and values of an array of lists; a null is an empty list."""
+    """Return the offsets, from 0, and the flat values of an array of lists; null is an empty list."""
     import pyarrow.compute as pc
 
     lengths = np.zeros(len(lists), np.int64)
     if lists.null_count:
-        # without its nulls, since what casts and lengths make of those differs between types and slices
+        # casts and lengths treat nulls differently for some types and slices
         judged = array_of(lists.is_valid())
         lists = lists.take(pa.array(np.flatnonzero(judged)))
         lengths[judged] = array_of(pc.list_value_length(lists))

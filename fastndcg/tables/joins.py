@@ -1,4 +1,7 @@
-"""The judgments and the run as sides, a row for each document; their join, and whether their ids meet."""
+"""Join judgments and a run, and check that their ids match.
+
+Each is a `Side`: one row per document. The join has one row per document of the run.
+"""
 
 from __future__ import annotations
 
@@ -32,29 +35,29 @@ from fastndcg.typing import Missing, NaN, TieOrder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fastndcg.tables.locations import Blame
+    from fastndcg.tables.locations import Locator
     from fastndcg.tables.roles import Roles
 
 Role = Literal["relevance", "score"]
 
 
 class Side(NamedTuple):
-    """The judgments or the run: a row for each of its documents."""
+    """Judgments or a run: one row per document."""
 
     name: str
     queries: pa.Array  # distinct query ids in order of first appearance
-    codes: Array  # for each row, which of `queries`
+    codes: Array  # index into `queries`, per row
     docs: pa.Array | pa.ChunkedArray
     values: Array  # grades or scores
-    place: Callable[[int], str]  # where a row was found, for messages
-    tag: str = ""  # name of a TREC run, as its last line has it
+    place: Callable[[int], str]  # file and line of a row, for messages
+    tag: str = ""  # of a TREC run, from its last line
     query_name: str = "query_id"  # what query ids are called
-    intents: IntentGrades | None = None  # of each row, where judgments are of intents
-    kept: pa.Table | None = None  # columns of `queries`
+    intents: IntentGrades | None = None  # of judgments by intent, per row
+    kept: pa.Table | None = None  # kept columns, one row per query
     weight: Array | None = None
-    column: str = ""  # of the values, in a table
-    ranks: str | None = None  # the column of ranks beside that of scores
-    is_ordered: bool = False  # the values were ranks, or scores of which the lowest is the best
+    column: str = ""  # name of the column of values, in a table
+    ranks: str | None = None  # an unused column of ranks beside the scores
+    is_ordered: bool = False  # the values were ranks, or the lowest score is the best
 
 
 def side_of(
@@ -64,9 +67,7 @@ def side_of(
     place: Callable[[int], str] = str,
     offsets: Int64 | None = None,
 ) -> Side:
-    """A side without values of the query and the document of each row, or, with `offsets`, of a query for
-    each list of documents.
-    """
+    """Return a side without values. `query` has the id of each row or, with `offsets`, of each list."""
     grouped = group_rows(query if isinstance(query, pa.ChunkedArray) else pa.chunked_array([query]))
     codes = grouped.codes_of_rows.astype(np.int64, copy=False)
     codes = codes if offsets is None else np.repeat(codes, np.diff(offsets))
@@ -75,7 +76,7 @@ def side_of(
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put the name of a side before messages about its columns."""
+    """Prefix messages about columns with the name of their side."""
     try:
         yield
     except FastndcgError as error:
@@ -84,20 +85,20 @@ def naming(name: str) -> Iterator[None]:
 
 
 def with_values(
-    side: Side, role: Role, roles: Roles, column: Any, blame: Blame, intents: pa.Array | None = None
+    side: Side, role: Role, roles: Roles, column: Any, locator: Locator, intents: pa.Array | None = None
 ) -> Side:
-    """A side with the grades or scores of a column as the roles say, the highest score the best.
+    """Return a side with the grades or scores of a column, of which the highest score is the best.
 
-    Rows without a grade are left out where `unjudged` allows them, and then, with `duplicates="first"`, those
-    of a document that was there before. `intents` has the intent of each judgment.
+    Drops rows without a grade if `unjudged` allows them, and then, with `duplicates="first"`, all but the
+    first row of a document. `intents` has the intent of each judgment.
     """
     graded = None
-    if role == "score":  # nulls are NaN, which pandas writes as null: refused or ranked last by the join
-        values = scores_in(roles, column, blame, "last")
+    if role == "score":  # nulls become NaN, which the join refuses or ranks last
+        values = scores_in(roles, column, locator, "last")
     elif roles.one_grade is not None:
         values = np.full(len(side.codes), roles.one_grade)
     else:
-        values, graded = grades_in(roles, column, blame)
+        values, graded = grades_in(roles, column, locator)
     side = side._replace(values=values)
     if graded is not None:
         rows = np.flatnonzero(graded)
@@ -115,7 +116,7 @@ def first_of_each(side: Side) -> Side:
 
 
 def rows_of_first(side: Side, intents: pa.Array | None = None) -> Array:
-    """The first row of each document of a query, and of each intent where there are some."""
+    """Return the first row of each document of a query, or of each of its intents."""
     keys = side.codes.astype(np.int64)
     for column in [side.docs, *([] if intents is None else [intents])]:
         coded = plain_ids(column).dictionary_encode()
@@ -124,10 +125,10 @@ def rows_of_first(side: Side, intents: pa.Array | None = None) -> Array:
 
 
 def by_document(side: Side, names: pa.Array) -> Side:
-    """A row for each judged document instead of one for each of its intents, documents of a query by falling
+    """Merge the rows of each judged document, one per intent. Documents of a query are in descending order of
     id.
 
-    Its grade is its highest. Intents are numbered in each query by their names.
+    The grade of a document is its highest. Intents of a query are numbered in the order of their names.
     """
     check_values(side, "grade")
     docs, intents = (plain_ids(ids).dictionary_encode() for ids in (side.docs, names))
@@ -167,7 +168,7 @@ def rows_of(side: Side, rows: Array) -> Side:
 
 
 def check_values(side: Side, what: Literal["grade", "score"]) -> None:
-    """Raise for values that rankings cannot hold, while file and line are still known."""
+    """Raise for values that `Rankings` would refuse, while file and line are known."""
     if side.values.dtype.kind not in "buif":
         raise InputTypeError(f"{side.name} has {what}s of dtype {side.values.dtype}; expected numbers")
     if side.values.dtype.kind != "f":
@@ -201,10 +202,10 @@ _SAMPLE = 3  # ids that a message names
 def join(
     qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, *, must_meet: bool = False
 ) -> dict[str, Any]:
-    """The fields of `Rankings` of the queries of `qrels`, with the grade of each document of `run`.
+    """Return the fields of `Rankings` for the queries of `qrels`, with the grade of each document of `run`.
 
-    Raises where they have no query in common, and with `must_meet` where their queries have no document in
-    common; warns where they have few, and with `must_meet` of a run without documents.
+    Raises if they have no query in common, and with `must_meet` if they have no document in common. Warns if
+    they have few, and with `must_meet` if the run has no documents.
     """
     import pyarrow.compute as pc
 
@@ -231,7 +232,7 @@ def check_options(missing: str, ties: str) -> None:
 
 
 def with_ranked_nan(run: Side, nan: NaN) -> Side:
-    """A run whose NaN scores are below all others, with "last". Raises for scores that cannot be ranked."""
+    """Rank NaN scores below all others if `nan` is "last". Raises for scores that have no order."""
     if nan == "last" and run.values.dtype.kind == "f":
         run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
     check_values(run, "score")
@@ -239,7 +240,7 @@ def with_ranked_nan(run: Side, nan: NaN) -> Side:
 
 
 def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict[str, Any]:
-    """Fields of the queries of `qrels`; `run_codes` says for each row of `run` which one it is of."""
+    """Return the fields for the queries of `qrels`; `run_codes` has the query of each row of `run`."""
     n = len(qrels.queries)
     judged_docs, run_docs = alike(qrels.docs, run.docs)
     found, twice = _judged_rows(qrels.codes.astype(np.int64, copy=False), judged_docs, run_codes, run_docs, n)
@@ -257,7 +258,7 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
     pool_kept = pool >= 0
     pool_offsets = offsets_of(pool_kept, judged_offsets)
     is_judged = found >= 0
-    relevance = np.append(values, values.dtype.type(0))[found]  # of what is not found the last one
+    relevance = np.append(values, values.dtype.type(0))[found]  # -1 takes the 0 at the end
     is_judged &= relevance >= 0
     intents: dict[str, Any] = {}
     if qrels.intents is not None:
@@ -281,15 +282,15 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
     return fields | {"_query_name": qrels.query_name, "_first_row": None, "doc_ids": docs, "_rows": moved}
 
 
-Twin = tuple[int, int, int]  # a query, and two rows that are the same document of it, in order
+Twin = tuple[int, int, int]  # a query, and two rows with the same document of it, in order
 
 
 def _judged_rows(
     judged_codes: Array, judged_docs: pa.Array, run_codes: Array, run_docs: pa.Array, n: int
 ) -> tuple[Int64, Twin | None]:
-    """The judged row of each row of the run, or -1; and the first judged document that is there twice.
+    """Return the judged row of each row of the run, or -1; and the first document that is judged twice.
 
-    Rows of codes from `n` on are of no query.
+    Rows whose code is `n` or more belong to no query.
     """
     import pyarrow.compute as pc
 
@@ -299,7 +300,7 @@ def _judged_rows(
     order = np.argsort(keys, kind="stable") if (keys[1:] < keys[:-1]).any() else np.arange(len(keys))
     keys = keys[order]
     twin = _first_twin(judged_codes, order, keys, n)
-    # most documents of a run are judged for no query, and this table is small
+    # the dictionary of judged documents is small, and has few documents of a run
     places = array_of(pc.index_in(run_docs, coded.dictionary), width - 1)
     rows = np.flatnonzero((places < width - 1) & (run_codes < n))
     wanted = run_codes[rows] * width + places[rows]
@@ -311,7 +312,7 @@ def _judged_rows(
 
 
 def twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
-    """The first document that a query has twice: hashes suggest it, and the ids say it."""
+    """Return the first document that appears twice in a query. Equal hashes are verified by id."""
     import pyarrow.compute as pc
 
     hashes = keys_of(docs) + codes.view(np.uint64) * _FACTOR
@@ -327,9 +328,9 @@ def twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
 
 
 def _first_twin(codes: Array, order: Int64, keys: Int64, n: int) -> Twin | None:
-    """The twin that comes first: of the first query, then the one whose second row is the first.
+    """Return the twin of the first query that has one, and in it the one that is completed first.
 
-    `order` has equal documents side by side, each with its rows in order; their `keys` are equal, too.
+    `order` sorts rows by document; `keys` are equal for equal documents.
     """
     again = np.flatnonzero((keys[1:] == keys[:-1]) & (codes[order[1:]] < n))
     if not len(again):
@@ -339,7 +340,7 @@ def _first_twin(codes: Array, order: Int64, keys: Int64, n: int) -> Twin | None:
 
 
 def _refuse_twins(qrels: Side, run: Side, judged: Twin | None, returned: Twin | None) -> None:
-    """Raise for a document that is there twice: that of the first query, judgments before the run."""
+    """Raise for a document that appears twice: in the first such query, judgments before the run."""
     if judged is not None and (returned is None or judged[0] <= returned[0]):
         raise duplicate(qrels, *judged[1:])
     if returned is not None:
@@ -347,7 +348,7 @@ def _refuse_twins(qrels: Side, run: Side, judged: Twin | None, returned: Twin | 
 
 
 def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
-    """Judgments, but of these queries only, and the new code of each query; others have the code after."""
+    """Keep the judgments of these queries. Also returns the new code of each; others get one past the end."""
     codes = np.full(len(qrels.queries) + 1, len(queries), np.int64)
     codes[queries] = np.arange(len(queries))
     taken = column_of(queries)
@@ -361,19 +362,19 @@ def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
 
 
 def _by_falling_score(run: Side, codes: Array, rows: Array, docs: pa.Array, ties: TieOrder) -> Array:
-    """Rows of each query in order of descending score; those of equal score by their documents' ids."""
+    """Sort the rows of each query by descending score, and those of equal score by document id."""
     import pyarrow.compute as pc
 
     values, queries = run.values[rows], codes[rows]
     if ((queries[1:] == queries[:-1]) & (values[1:] > values[:-1])).any():
-        # equal ones in any order, which took a third of the time of a stable sort
+        # an unstable sort took a third of the time of a stable one
         order = np.argsort(falling_keys(values))
         order = order[group(queries[order], int(queries[-1]) + 1)[1]]
         rows, values, queries = rows[order], values[order], queries[order]
     is_equal = np.append(False, (queries[1:] == queries[:-1]) & (values[1:] == values[:-1]))
     tied = np.flatnonzero(is_equal | np.append(is_equal[1:], False))
     if len(tied):
-        # Arrow sorts each group of ties by itself: by the places of all ids it took six times as long
+        # Arrow sorts the tied ids alone: ranking all ids took six times as long
         groups, ids = np.cumsum(~is_equal[tied]), docs.take(column_of(rows[tied]))
         by_id = "ascending" if ties == "docid_asc" else "descending"
         batch = pa.record_batch([column_of(groups), ids], ["group", "id"])
@@ -394,9 +395,9 @@ def duplicate(side: Side, first: int, second: int) -> InputError:
 
 
 def alike(*columns: Any) -> list[pa.Array]:
-    """Ids of all columns as int64 or uint64, or as large_binary, so that equal ids have equal bytes.
+    """Cast the ids of all columns to int64 or uint64, or to large_binary, so that equal ids have equal bytes.
 
-    A number in one is the same id as its text in another. A column without ids has no type of its own.
+    A number in one column equals its text in another. Empty columns do not determine the type.
     """
     ids = [plain_ids(each) for each in columns]
     filled = [each for each in ids if len(each)]
@@ -412,7 +413,7 @@ def _as_bytes(ids: pa.Array) -> pa.Array:
 
 
 def group(codes: Array, n_codes: int) -> tuple[Array, Array]:
-    """Offsets and rows of the codes below `n_codes`; rows of other codes are left out."""
+    """Return offsets and rows of the codes below `n_codes`; drops rows with other codes."""
     if not len(codes) or (codes[1:] >= codes[:-1]).all():
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
@@ -425,12 +426,13 @@ def ascends(rows: Array) -> bool:
     return not len(rows) or bool(rows[0] == 0 and rows[-1] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
 
 
-# ---- whether ids meet ----
+# ---- do ids match? ----
 
 
 def _common_queries(qrels: Side, run: Side, codes: Array, missing: Missing) -> Int64:
-    """The queries of both; `codes` says for each query of the run which judged one it is. Refuses sides
-    without one, and warns if they have few.
+    """Return the judged queries that the run has; `codes` has the judged query of each query of the run.
+
+    Raises if there are none, and warns if there are few.
     """
     has_rows = np.zeros(len(run.queries), np.bool_)
     has_rows[run.codes] = True
@@ -457,9 +459,9 @@ def _common_queries(qrels: Side, run: Side, codes: Array, missing: Missing) -> I
 
 
 def _check_documents(qrels: Side, run: str, fields: dict[str, Any]) -> None:
-    """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
+    """Raise if no query has a judged document, and warn if hardly any has one."""
     offsets, is_judged = fields["offsets"], fields["is_judged"]
-    met = is_judged | (fields["relevance"] < 0)  # also unjudged documents of the pool
+    met = is_judged | (fields["relevance"] < 0)  # negative: unjudged documents of the pool
     has_met = np.diff(offsets_of(met, offsets)) > 0
     returned = np.flatnonzero(np.diff(offsets))
     lacking = returned[~has_met[returned]]
@@ -488,5 +490,5 @@ def _nothing_in_common(qrels: Side, run: str, of: str, there: str, here: str) ->
 
 
 def sample(ids: pa.Array) -> str:
-    """The first ids, as a message has them."""
+    """Return the first ids for a message."""
     return ", ".join(map(shown, ids[:_SAMPLE])) + (" ..." if len(ids) > _SAMPLE else "")

@@ -1,4 +1,4 @@
-"""Groups, ids of rows, matrices and lists as what `Rankings.from_offsets` takes: offsets and flat columns."""
+"""Convert groups, query ids, matrices and lists to offsets and flat columns, for `Rankings.from_offsets`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, check_length, count_of
 from fastndcg.tables.checks import cast_grades, cast_integers
 from fastndcg.tables.intents import intent_grades
-from fastndcg.tables.locations import BY_ROW, Blame
+from fastndcg.tables.locations import BY_ROW, Locator
 
 if TYPE_CHECKING:
     from fastndcg.tables.grouping import Grouped
     from fastndcg.typing import Columns, ColumnsAndIds, Unjudged
-# offsets, relevance, scores; how documents are called
-Flat = tuple[Int64, npt.ArrayLike, npt.ArrayLike, Blame]
+# offsets, relevance, scores, and how messages name documents
+Flat = tuple[Int64, npt.ArrayLike, npt.ArrayLike, Locator]
 
 
 def offsets_of_groups(group: npt.ArrayLike, relevance: npt.ArrayLike, unjudged: Unjudged) -> Int64:
@@ -53,19 +53,19 @@ def flat_of_matrices(
     n_queries, width = true.shape
     if mask is None:
         offsets = np.arange(n_queries + 1, dtype=np.int64) * width
-        return offsets, true.ravel(), score.ravel(), Blame(in_lists=True)
+        return offsets, true.ravel(), score.ravel(), Locator(in_lists=True)
     kept = np.asarray(unmask("mask", mask))
     if kept.shape != true.shape or kept.dtype != np.bool_:
         raise InputError(
             f"mask has shape {kept.shape} and dtype {kept.dtype}; "
             f"expected True and False in the shape of y_true, {true.shape}"
         )
-    blame = Blame(in_lists=True, positions=np.nonzero(kept)[1])
-    return offsets_from(kept.sum(axis=1)), true[kept], score[kept], blame
+    locator = Locator(in_lists=True, positions=np.nonzero(kept)[1])
+    return offsets_from(kept.sum(axis=1)), true[kept], score[kept], locator
 
 
 def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
-    """Without scores, the lists stand in rank order."""
+    """Flatten lists; without scores, they are in rank order."""
     lengths, flat = _flatten("relevance", relevance, columns.get("unjudged", "refuse"))
     offsets = offsets_from(lengths)
     if scores is None:
@@ -74,7 +74,7 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
                 "ascending=True needs scores; lists without scores must be in rank order, best first"
             )
         ranked = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
-        return offsets, flat, ranked, Blame(in_lists=True)
+        return offsets, flat, ranked, Locator(in_lists=True)
     score_lengths, flat_scores = _flatten("scores", scores)
     if len(score_lengths) != len(lengths):
         raise InputError(
@@ -88,7 +88,7 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
             f"and {count_of(score_lengths[query], 'score')}; give one score for each document. "
             "Lists of ids go into dicts: evaluate({query: relevant ids}, {query: retrieved ids}, measures)"
         )
-    if len(lengths) > 1 and {*columns} <= {"query_ids", "queries"}:  # others go with grades
+    if len(lengths) > 1 and {*columns} <= {"query_ids", "queries"}:  # other arguments imply grades
         from fastndcg.tables.lists import refuse_ids
 
         refuse_ids(
@@ -99,11 +99,11 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
             "dicts to evaluate({query: relevant ids}, {query: retrieved ids}, measures)",
             "scores as floats",
         )
-    return offsets, flat, flat_scores, Blame(in_lists=True)
+    return offsets, flat, flat_scores, Locator(in_lists=True)
 
 
 def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:
-    """The lengths and the joined values of lists, one list for each query."""
+    """Return the length of each list, and all values in one array."""
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         import pyarrow.compute as pc
 
@@ -123,7 +123,7 @@ def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Ar
             raise InputError(
                 f"{name} of query {query} has shape {array.shape}; expected a list of numbers for each query"
             )
-    filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
+    filled = [array for array in arrays if array.size]  # empty lists do not determine the dtype
     flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
     for query, array in enumerate(arrays if flat.dtype.kind == "f" else []):
         if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
@@ -137,7 +137,7 @@ def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Ar
 def in_query_order(
     grouped: Grouped, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
 ) -> tuple[Flat, dict[str, Any]]:
-    """Columns of rows in the order of their queries, and the ids of these."""
+    """Bring columns into query order. Also returns the other arguments in that order."""
     given: dict[str, Any] = {**columns, "query_ids": grouped.query_ids}
     if grouped.codes is None:
         return (grouped.offsets, relevance, scores, BY_ROW), given
@@ -157,4 +157,4 @@ def in_query_order(
         given["intents"] = intent_grades("intents", given["intents"], n_rows).take(rows)  # type: ignore[arg-type]
     if given.get("doc_ids") is not None:
         given["doc_ids"] = arrow_column("doc_ids", given["doc_ids"], n_rows).take(pa.array(rows))
-    return (grouped.offsets, *ordered, Blame(grouped=grouped)), given
+    return (grouped.offsets, *ordered, Locator(grouped=grouped)), given

@@ -1,4 +1,4 @@
-"""Columns of lists, of which each query has one: split, and told apart as ids or as grades and scores."""
+"""Columns with one list per query: flatten them, and tell ids from grades and scores."""
 
 from __future__ import annotations
 
@@ -12,41 +12,44 @@ from fastndcg.common.arrays import Array, Int64, codes_from, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, combine, decode, is_list, is_text, plain
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.tables.joins import twin_in
-from fastndcg.tables.locations import Blame, shown
+from fastndcg.tables.locations import Locator, shown
 from fastndcg.tables.values import column_name, nulls_in
 
 _HEAD = 4096
-_GREATEST_GRADE = 100  # above it a whole number that is in no list twice is rather an id
+_GREATEST_GRADE = 100  # larger whole numbers that never repeat in a list are probably ids
 
 
-def split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int64, pa.ChunkedArray]:
-    """Offsets of a list column, and its values end to end."""
+def split_lists(name: str, column: pa.ChunkedArray, locator: Locator) -> tuple[Int64, pa.ChunkedArray]:
+    """Return the offsets and the flat values of a list column."""
     kind = column.type
     if not is_list(kind):
         raise InputTypeError(
             f'column "{name}" is {kind}; expected a list for each query, as in the relevance column'
         )
     if column.null_count:
-        raise nulls_in(column_name(name), column, blame, ". Give a query without documents an empty list.")
+        raise nulls_in(column_name(name), column, locator, ". Give a query without documents an empty list.")
     import pyarrow.compute as pc
 
     values = plain(pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type))
     if pa.types.is_large_list(kind) and column.num_chunks == 1:
         offsets = array_of(column.chunk(0).offsets)
-        if offsets[0] == 0:  # not copied
+        if offsets[0] == 0:  # no copy
             return offsets, values
     return offsets_from(array_of(pc.list_value_length(column))), values
 
 
 def split_alike(
-    first: str, offsets: Int64, name: str, column: pa.ChunkedArray, blame: Blame, or_else: str = ""
+    first: str, offsets: Int64, name: str, column: pa.ChunkedArray, locator: Locator, or_else: str = ""
 ) -> pa.ChunkedArray:
-    """The values of lists that are as long as those of column `first`; `or_else` is what else to do."""
-    own, values = split_lists(name, column, blame)
+    """Return the flat values of lists that must be as long as those of column `first`.
+
+    `or_else` ends the message where they are not.
+    """
+    own, values = split_lists(name, column, locator)
     if not np.array_equal(own, offsets):
         row = int(np.argmax(np.diff(own) != np.diff(offsets)))
         raise InputError(
-            f"query {blame.name_of(row)} has {count_of(np.diff(offsets)[row], 'value')} in column "
+            f"query {locator.name_of(row)} has {count_of(np.diff(offsets)[row], 'value')} in column "
             f'"{first}" and {np.diff(own)[row]:,} in column "{name}"; expected lists of equal lengths'
             f"{or_else}"
         )
@@ -54,7 +57,7 @@ def split_alike(
 
 
 def falling_ranks(offsets: Int64) -> Int64:
-    """Scores of documents that stand best first: the number of those of the query from each on.
+    """Return scores for documents that are listed best first, from the length of the list down to 1.
 
     >>> falling_ranks(np.array([0, 2, 2, 3]))
     array([2, 1, 1])
@@ -63,8 +66,8 @@ def falling_ranks(offsets: Int64) -> Int64:
 
 
 def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A list of the ids of each text: separated by blanks, or a list as JSON or Python writes it. A null
-    holds none.
+    """Split strings into lists of ids: separated by blanks, or written as a list of JSON or Python. Null is
+    an empty list.
 
     >>> ids_in_text("prediction", pa.chunked_array([["10 11", "", None, "['12']"]])).to_pylist()
     [['10', '11'], [], [], ['12']]
@@ -72,7 +75,7 @@ def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     texts = decode(column)
-    if pa.types.is_null(texts.type) or pa.types.is_integer(texts.type):  # one id in each
+    if pa.types.is_null(texts.type) or pa.types.is_integer(texts.type):  # one id each
         texts = texts.cast(pa.string())
     if not is_text(texts.type):
         raise InputTypeError(
@@ -102,7 +105,7 @@ def ids_in_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _written_list(name: str, text: pa.Scalar) -> list[str]:
-    """The ids of a list as JSON or Python writes it."""
+    """Parse a list of ids written as JSON or Python."""
     import ast
     import json
 
@@ -110,7 +113,7 @@ def _written_list(name: str, text: pa.Scalar) -> list[str]:
     try:
         found = json.loads(written)
     except (ValueError, RecursionError):
-        try:  # Python joins strings that no comma separates, as NumPy writes them
+        try:  # Python concatenates strings without commas between them, as NumPy prints them
             found = None if re.search(r"""['"]\s+['"]""", written) else ast.literal_eval(written)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             found = None
@@ -123,7 +126,7 @@ def _written_list(name: str, text: pa.Scalar) -> list[str]:
 
 
 def check_one_row(query_ids: pa.ChunkedArray, names: Sequence[str]) -> None:
-    """Raise for a query that has several rows; `names` are the columns that hold lists."""
+    """Raise if a query has several rows; `names` are the columns that hold lists."""
     codes = array_of(combine(decode(query_ids)).dictionary_encode().indices)
     again = codes != np.arange(len(codes))  # codes count queries as they appear
     if again.any():
@@ -142,9 +145,10 @@ def several_rows_of_lists(query: pa.Scalar, names: Sequence[str]) -> InputError:
 def refuse_ids(
     offsets: Int64, relevance: Array, scores: Array, what: str, as_ids: str, as_grades: str
 ) -> None:
-    """Raise where lists of grades and scores could as well be the ids of relevant and of retrieved documents:
-    whole numbers, of which not all relevant ones are 0 and 1, no number twice in a list, and some number in
-    both lists of a query, or large ones.
+    """Raise if lists of grades and scores could just as well be ids of relevant and of retrieved documents.
+
+    That is so for whole numbers other than 0 and 1 that never repeat within a list, if some number is in
+    both lists of a query, or numbers are large.
 
     >>> refuse_ids(np.array([0, 3]), np.array([3, 0, 2]), np.array([9, 8, 7]), "", "", "")
     """
@@ -155,7 +159,7 @@ def refuse_ids(
     n = len(offsets) - 1
     query = codes_from(offsets)
     both = [each.astype(np.int64, copy=False) for each in (relevance, scores)]
-    for rows in slice(_HEAD), slice(None):  # grades repeat in the first lists, as a rule
+    for rows in slice(_HEAD), slice(None):  # grades usually repeat in the first lists
         if any(twin_in(query[rows], column_of(each[rows]), n) is not None for each in both):
             return
     of_both = np.tile(query, 2), column_of(np.concatenate(both))

@@ -1,4 +1,4 @@
-"""Which row and query of the user's data a message is about."""
+"""Name rows, documents and queries of the user's data in error messages."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from fastndcg.tables.grouping import Grouped
 
 
-class Blame(NamedTuple):
-    """How columns, documents and queries are called in messages.
+class Locator(NamedTuple):
+    """Names columns, rows and queries in error messages.
 
-    >>> Blame(np.array([0, 2, 3]), numbers=5).at(2), Blame(None, ["a", "b"]).at(1, first=True)
+    >>> Locator(np.array([0, 2, 3]), numbers=5).at(2), Locator(None, ["a", "b"]).at(1, first=True)
     (' at row 7, query 1', '; the first is at row 1, query "b"')
     """
 
-    offsets: Any = None  # of the documents of queries; None where each row has its own id, or none is known
+    offsets: Any = None  # CSR offsets of the queries; None where each row has an id, or queries are unknown
     query_ids: pa.Array | pa.ChunkedArray | list[Any] | None = None  # None: queries are numbered from 0
-    # of the rows of the data, or of the first, or a function of rows; None: they stand otherwise
+    # row numbers in the data: of each row, of the first one, or a function; None: messages name no rows
     numbers: int | Int64 | Callable[[int], int] | None = 0
     names: tuple[str, str] = ("relevance", "scores")
-    grouped: Grouped | None = None  # documents stand in its order, and not in that of the data
-    in_lists: bool = False  # documents are called by their positions in lists, of which each query has one
-    positions: Int64 | None = None  # in lists with gaps
-    unit: str = "row"  # what `numbers` are of
-    ranks: str | None = None  # the column of ranks beside that of scores
+    grouped: Grouped | None = None  # set where documents are in query order, not in the order of the data
+    in_lists: bool = False  # name documents by their position in the list of their query
+    positions: Int64 | None = None  # of documents in lists with gaps
+    unit: str = "row"  # what `numbers` count
+    ranks: str | None = None  # an unused column of ranks beside the scores
 
     def at(self, row: int, *, first: bool = False) -> str:
-        """Where a document is, to end a clause with; `first` says that it is the first of several."""
+        """Return " at row 7, query 1", or "; the first is at row 7 ..." if `first`."""
         query, name = row, ""
         if self.offsets is not None:
             query = int(np.searchsorted(self.offsets, row, side="right")) - 1
@@ -52,15 +52,15 @@ class Blame(NamedTuple):
         return f"; the first is{place}" if first and place else place
 
     def first(self, chosen: npt.NDArray[np.bool_]) -> int:
-        """The chosen document whose row is the first in the data."""
+        """Return the chosen document whose row comes first in the data."""
         rows = None if self.grouped is None else self.grouped.rows
         if rows is None:
             return int(np.argmax(chosen))
-        found = np.flatnonzero(chosen)
-        return int(found[np.argmin(rows[found])])
+        documents = np.flatnonzero(chosen)
+        return int(documents[np.argmin(rows[documents])])
 
     def number(self, row: int) -> int | None:
-        """The number of a document's row in the user's data."""
+        """Return the number of a document's row in the user's data."""
         if self.grouped is not None and self.grouped.rows is not None:
             row = int(self.grouped.rows[row])
         if self.numbers is None or isinstance(self.numbers, int):
@@ -68,12 +68,11 @@ class Blame(NamedTuple):
         return self.numbers(row) if callable(self.numbers) else int(self.numbers[row])
 
     def name_of(self, query: int) -> str:
-        """The id of a query: strings are quoted."""
-        found: Any = query if self.query_ids is None else self.query_ids[query]
-        return shown(found)
+        """Return the id of a query, quoted if it is a string."""
+        return shown(query if self.query_ids is None else self.query_ids[query])
 
 
-BY_ROW = Blame()
+BY_ROW = Locator()
 
 
 def at_row(number: int | None, unit: str = "row") -> str:
@@ -81,7 +80,7 @@ def at_row(number: int | None, unit: str = "row") -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of a column for messages: text is quoted, and the middle of a long text is left out.
+    """Format a value for messages: text is quoted, and long text is shortened in the middle.
 
     >>> shown("q-1"), shown(7), shown(b"q-2")
     ('"q-1"', '7', '"q-2"')

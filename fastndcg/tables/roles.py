@@ -1,4 +1,4 @@
-"""Roles of columns: names that the caller gives, and columns that are found by a given or usual name."""
+"""Roles of columns: which the caller names, and which are found by their usual names."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fastndcg.typing import Duplicates, NaN, Unjudged
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-# names by which columns are found; case and separators are ignored: `QueryID`, `queryId` and `query-id` are
-# `query_id`. Those behind the bar are less specific: they count only if no column has one of the usual names
+# usual names of columns; case and separators are ignored: `QueryID`, `queryId` and `query-id` are `query_id`.
+# Names after the bar are less specific: they count only if no column has one of the others
 _NAMES = {
     "query": """query_id qid q_id query user_id
         | session_id search_id request_id srch_id topic_id impression_id group_id user customer_id""",
@@ -54,8 +54,8 @@ USUAL_NAMES, OTHER_NAMES = (
     {role: tuple(names.split("|")[part].split()) for role, names in _NAMES.items()} for part in (0, 1)
 )
 
-_SHOWN = 12  # names that a message lists; a feature table has hundreds
-# columns that are read only where named
+_SHOWN = 12  # most names in a message; a table of features has hundreds
+# columns that are read only if the caller names them
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
 _ID_LISTS = "relevant_ids", "retrieved_ids"
 _NAMED = ("query", "relevance", "score", "doc_id", "rank", "weight", *_ID_LISTS)
@@ -69,29 +69,28 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 
 
 class Place(str):
-    """The name of a column that is a number, or its place in a file without header, from 0."""
+    """A column given as a number: its name, or its position in a file without header, from 0."""
 
     __slots__ = ()
 
 
 class Dialect(NamedTuple):
-    """How a text file writes a table, as far as the caller says it."""
+    """How a text file writes a table, as far as the caller says."""
 
-    columns: tuple[str, ...] | None = None  # names of the fields of a file without header
+    columns: tuple[str, ...] | None = None  # field names of a file without header
     sep: str | None = None
     decimal: str = "."
-    has_places: bool = False  # columns are given by their places, so there is no header
+    has_places: bool = False  # columns are given by position, so there is no header
 
     @property
     def is_named(self) -> bool:
-        """Whether the file has no header."""
+        """Whether the caller names the columns, so that the file has no header."""
         return self.has_places or self.columns is not None
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The names that a caller gives for the roles of columns (None: find the column by its usual names), and
-    options.
+    """The column of each role as the caller names it (None: find it by its usual names), and options.
 
     `fastndcg.typing.RoleKeywords` has the same fields, for the signatures of functions.
     """
@@ -136,12 +135,12 @@ class Roles:
 
     @property
     def one_grade(self) -> float | None:
-        """The grade of every judgment, if `grades` is a number."""
+        """The grade of all judgments, if `grades` is a number."""
         return None if self.grades is None or isinstance(self.grades, Mapping) else self.grades
 
     @property
     def given_types(self) -> dict[str, pa.DataType]:
-        """The types of `types`, as Arrow's."""
+        """The argument `types` as Arrow types."""
         if not isinstance(self.types, Mapping | None):
             raise InputTypeError(
                 f"types is a {type(self.types).__name__}; expected the type of each column, "
@@ -159,9 +158,9 @@ class Roles:
         return found
 
     def dialect(self, role: Literal["relevance", "score"] | None = None) -> Dialect:
-        """How the caller says that a file of text writes its table; the judgments or the run, with `role`.
+        """Return the dialect of a text file; with `role`, that of the judgments or of the run.
 
-        A list of `columns` that has grades and no scores is of the judgments alone.
+        A list of `columns` with grades and without scores is that of the judgments alone.
         """
         columns = self.columns
         if isinstance(columns, Mapping):
@@ -181,14 +180,13 @@ class Roles:
             isinstance(each, Place) for each in (order, self.relevance, self.query, self.doc_id)
         )
         has_places = scored if role != "relevance" else False
-        if role != "score":  # places of ids alone are those of judgments
+        if role != "score":  # positions of ids alone are those of judgments
             has_places |= graded or (any(of_ids) and not scored)
         return Dialect(names, "\t" if self.sep == "\\t" else self.sep, self.decimal, has_places)
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
-        """The roles from a function's keywords. Raises `InputTypeError` for a keyword that the function does
-        not have.
+        """Create roles from the keywords of a function. Raises `InputTypeError` for unknown ones.
 
         >>> Roles.of({"query": "qid"}, "read_parquet").query
         'qid'
@@ -200,12 +198,12 @@ class Roles:
         return cls(**keywords)
 
     def keeping(self, names: Sequence[str]) -> Roles:
-        """The same roles, with more columns to keep."""
+        """Return the same roles with more columns to keep."""
         kept = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
         return replace(self, keep=(*kept, *names)) if names else self
 
     def with_intents(self, intents: bool | str) -> Roles:
-        """The same roles, with the column of intents where one is named."""
+        """Return the same roles with the column of intents, if `intents` names one."""
         if not isinstance(intents, bool | str):
             raise InputTypeError(
                 f"intents={intents!r} is a {type(intents).__name__}; "
@@ -216,9 +214,9 @@ class Roles:
 
 @dataclass(frozen=True)
 class Columns(Roles):
-    """The column of each role. Only these columns are read. `query` is None if row numbers are the ids.
+    """The column of each role; only these columns are read. `query` is None if ids are row numbers.
 
-    Several columns whose values together are the id are `keys`; `query` then has their names.
+    If the id consists of several columns, these are `keys`, and `query` joins their names.
     """
 
     query: str | None = None
@@ -226,25 +224,25 @@ class Columns(Roles):
     score: str = ""
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
-    named: bool = True  # whether the caller named the grades or scores
-    asks_for_ids: bool = True  # whether the caller named the column of documents, or asked for duplicates
-    ranks: str | None = field(default=None, compare=False)  # a column of ranks that is not used
+    named: bool = True  # the caller named the grades or scores
+    asks_for_ids: bool = True  # the caller named the column of documents, or passed duplicates="first"
+    ranks: str | None = field(default=None, compare=False)  # an unused column of ranks
 
     @property
     def are_ids(self) -> bool:
-        """Whether `relevance` and `score` hold lists of ids, of the relevant and the retrieved documents."""
+        """Whether `relevance` and `score` hold lists of relevant and of retrieved ids."""
         return self.relevant_ids is not None
 
     @property
     def names(self) -> list[str]:
-        """Each column to read, once."""
+        """All columns to read, each once."""
         optional = (getattr(self, role) for role in _OPTIONAL)
         named = (*self.id_columns, self.relevance, self.score, *optional, *self.keep)
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def id_columns(self) -> list[str]:
-        """The columns that query ids are made of; none if row numbers are the ids."""
+        """The columns of the query id; none if ids are row numbers."""
         return list(self.keys) or ([] if self.query is None else [self.query])
 
     @property
@@ -254,17 +252,17 @@ class Columns(Roles):
 
     @property
     def compared_ranks(self) -> str | None:
-        """A column of ranks that is not used, beside scores that the caller did not name."""
+        """An unused column of ranks, if the caller did not name the scores."""
         return None if self.named else self.ranks
 
     @property
     def labels(self) -> tuple[str, str]:
-        """How messages call grades and scores."""
+        """Names of grades and scores in messages."""
         return f'column "{self.relevance}"', f'column "{self.score}"'
 
     @property
     def taken(self) -> dict[str, str | None]:
-        """The column of each role. `query` is None if row numbers are the ids; other roles may be absent."""
+        """The column of each role in use. `query` is None if ids are row numbers."""
         found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
         order = "score" if self.rank is None else "rank"
         roles = _ID_LISTS if self.are_ids else ("relevance", order)
@@ -317,13 +315,13 @@ def _check_dialect(columns: object, sep: object) -> None:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
-# roles that judgments and a run have no columns for
+# roles that judgments and runs do not have
 OF_ONE_TABLE = ("is_judged", "intents", "propensity")
 OF_TEXT = ("types", "sep", "decimal")  # options of files of text
 
 
 def with_keywords(function: Function, keywords: Iterable[inspect.Parameter]) -> Function:
-    """Show keywords in place of the `**` of a function in `help` and in notebooks."""
+    """Show keywords in place of `**` in the signature of a function, in `help` and in notebooks."""
     signature = inspect.signature(function)
     *own, _ = signature.parameters.values()
     first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
@@ -335,7 +333,7 @@ def with_keywords(function: Function, keywords: Iterable[inspect.Parameter]) -> 
 def with_roles(
     function: Function, roles_type: type[Roles] = Roles, without: Collection[str] = ()
 ) -> Function:
-    """Show the `**roles` of a function as keywords, `without` some of them."""
+    """Show the `**roles` of a function as keywords, except those in `without`."""
     known = (field for field in fields(roles_type) if field.name not in without)
     kind = inspect.Parameter.KEYWORD_ONLY
     return with_keywords(
@@ -345,7 +343,7 @@ def with_roles(
 
 
 def with_roles_of_both(function: Function, without: Collection[str] = ()) -> Function:
-    """As `with_roles`, of a function that takes judgments and a run."""
+    """Apply `with_roles` to a function that takes judgments and a run."""
     return with_roles(function, without=(*OF_ONE_TABLE, *without))
 
 
@@ -357,16 +355,16 @@ def find_columns(
     second_choice: Collection[str] = (),
     with_doc_id: bool = False,
 ) -> Columns:
-    """Find the columns that play the roles; a role without a given name is found by its usual names.
+    """Find the column of each role: the one that the caller names, or else the one with a usual name.
 
     Case and separators are ignored: `QueryID` is `query_id`. Names of `OTHER_NAMES` count only if no column
-    has one of `USUAL_NAMES`. Document ids are costly to read and seldom needed: `doc_id` is None unless it is
-    named, or `with_doc_id` asks for a column with a usual name. `is_list` says whether a column holds a list
-    for each query: such a table needs no query. Kept columns, and those of `second_choice`, such as partition
-    keys, play a role only if no other column fits.
+    has one of `USUAL_NAMES`. Document ids are costly to read and seldom needed: `doc_id` is None unless the
+    caller names it, or `with_doc_id` asks for a column with a usual name. A table of lists, according to
+    `is_list`, needs no query. Kept columns, and those of `second_choice`, such as partition keys, are taken
+    only if no other column fits.
 
-    Raises `ColumnError` if a column does not exist, if no column or several could play a role, and if two
-    results would have the same name; `InputTypeError` for a name that is not a string.
+    Raises `ColumnError` if a column does not exist, if no column or several fit a role, or if two results
+    would have the same name; `InputTypeError` for a name that is not a string.
 
     >>> find_columns(["QID", "doc", "label", "score"], Roles())
     Columns(query='QID', relevance='label', score='score')
@@ -425,7 +423,7 @@ def find_columns(
 def _find_id_lists(
     names: Sequence[str], roles: Roles, is_list: Callable[[str], bool]
 ) -> tuple[str, str] | None:
-    """The columns of lists of relevant and of retrieved ids, where they are named or only their names fit.
+    """Find the columns with lists of relevant and of retrieved ids, if they are named or no others fit.
 
     >>> _find_id_lists(["q", "expected_ids", "retrieved_ids"], Roles(), lambda name: name != "q")
     ('expected_ids', 'retrieved_ids')
@@ -463,8 +461,8 @@ def _find_id_lists(
 def find_order(
     names: Sequence[str], roles: Roles, second_choice: Collection[str] = (), *, every: Sequence[str] = ()
 ) -> tuple[Roles, str]:
-    """The column of scores, or that of ranks where it is named or there are no scores; and the roles that
-    say so. `every` are all columns, of which a named one may be any.
+    """Find the column of scores, or that of ranks if the caller names it or there are no scores. Also returns
+    the roles that say so. A column that the caller names may be any of `every`.
 
     >>> find_order(["qid", "rank", "label"], Roles())
     (Roles(... rank='rank', ascending=True...), 'rank')
@@ -482,7 +480,7 @@ def find_order(
 
 
 def other_ranks(names: Sequence[str], score: str) -> str | None:
-    """The column of ranks beside that of scores, if one has a usual name.
+    """Return the column of ranks beside that of scores, if one has a usual name.
 
     >>> other_ranks(["qid", "score", "rank"], "score")
     'rank'
@@ -494,7 +492,7 @@ def other_ranks(names: Sequence[str], score: str) -> str | None:
 def find_column(
     names: Sequence[str], role: str, given: str | None = None, *, second_choice: Collection[str] = ()
 ) -> str:
-    """The column that plays a role of `USUAL_NAMES`. Raises as `find_columns` does.
+    """Find the column of a role of `USUAL_NAMES`. Raises as `find_columns` does.
 
     >>> find_column(["id", "Rating"], "relevance")
     'Rating'
@@ -506,7 +504,7 @@ def find_column(
     distinct = list(dict.fromkeys(found))
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
-    # the argument that says that judgments are of intents names their column, too
+    # the argument `intents` also names the column of intents
     argument = "intents" if role == "intent" else role
     if distinct:
         listed = " and ".join(f'"{name}"' for name in distinct)
@@ -521,7 +519,7 @@ def find_column(
 
 
 def fitting(names: Sequence[str], role: str) -> list[str]:
-    """The columns with a usual name; without such columns, those with one of the other names."""
+    """Return the columns with a usual name of a role, or else those with one of the other names."""
     for known in (USUAL_NAMES[role], OTHER_NAMES[role]):
         plain = {normalised(name) for name in known}
         if fitting := [name for name in names if isinstance(name, str) and normalised(name) in plain]:
@@ -531,12 +529,12 @@ def fitting(names: Sequence[str], role: str) -> list[str]:
 
 @cache
 def normalised(name: str) -> str:
-    """A name without case and separators."""
+    """Return a name without case and separators."""
     return re.sub(r"[\W_]+", "", name).lower()
 
 
 def check_column(names: Sequence[str], argument: str, name: str) -> str:
-    """`name`, if exactly one column has it. Raises as `find_columns` does."""
+    """Return `name` if exactly one column has it. Raises as `find_columns` does."""
     if not isinstance(name, str):
         raise InputTypeError(f"{argument}={name!r} is a {type(name).__name__}; expected the name of a column")
     count = sum(other == name for other in names)
@@ -554,7 +552,7 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
 
 
 def named_columns(names: Sequence[str], argument: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    """The columns of one name or of several, each once. Raises as `find_columns` does."""
+    """Return the columns of one or several names, each once. Raises as `find_columns` does."""
     try:
         listed = (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
     except TypeError:

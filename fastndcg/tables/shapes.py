@@ -1,4 +1,4 @@
-"""Judgments and runs of any shape as a side of a join.
+"""Convert judgments and runs of any shape to a side of a join.
 
 dict, JSON -> `side_of_queries`; table, records, tuples -> `find_columns`, `side_of_table`
 """
@@ -34,7 +34,7 @@ from fastndcg.tables.frames import COUNTING, OF_ARRAYS, PLAIN, columns_of_rows, 
 from fastndcg.tables.grouping import group_rows
 from fastndcg.tables.joins import Role, Side, naming, side_of, with_values
 from fastndcg.tables.lists import check_one_row, falling_ranks, ids_in_text, split_alike, split_lists
-from fastndcg.tables.locations import BY_ROW, Blame
+from fastndcg.tables.locations import BY_ROW, Locator
 from fastndcg.tables.roles import (
     USUAL_NAMES,
     Roles,
@@ -62,21 +62,21 @@ _LISTED: dict[Role, Literal["relevant_ids", "retrieved_ids"]] = {
     "relevance": "relevant_ids",
     "score": "retrieved_ids",
 }
-_PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # fields of structs without names of their own
+_PAIRS = ("_1", "_2"), ("0", "1"), ("key", "value")  # generated names of the fields of structs
 _WORD = {"relevance": "grade", "score": "score"}
 
 
-class Found(NamedTuple):
+class SideColumns(NamedTuple):
     """The columns of judgments or of a run."""
 
     query: str
     doc_id: str
     value: str | None  # grades, scores or ranks; None if all judgments have one grade
     intent: str | None
-    kept: list[str]  # of judgments
+    kept: list[str]  # columns of judgments to keep
     roles: Roles
-    ranks: str | None = None  # a column of ranks that is not used
-    is_text: bool = False  # ids of documents stand in one text, separated by blanks
+    ranks: str | None = None  # an unused column of ranks
+    is_text: bool = False  # the ids of a query are one string, separated by blanks
 
     @property
     def names(self) -> list[str]:
@@ -85,7 +85,7 @@ class Found(NamedTuple):
 
     @property
     def compared_ranks(self) -> str | None:
-        """A column of ranks beside scores that the caller did not name."""
+        """A column of ranks beside scores, if the caller named neither."""
         return None if self.value is None or self.roles.score is not None else self.ranks
 
     @property
@@ -101,7 +101,7 @@ class Found(NamedTuple):
 
 
 def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does.
+    """Convert judgments or a run in memory. Raises as `Rankings.from_qrels_run` does.
 
     >>> side = side_of_data("run", {"q1": {"a": 0.5}, "q2": [("a", 0.1), ("b", 0.9)]}, "score", Roles())
     >>> side.queries.to_pylist(), side.codes, side.docs.to_pylist(), side.values
@@ -134,11 +134,11 @@ def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: boo
 
 
 def has_columns(data: Mapping[Any, Any]) -> bool:
-    """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
+    """Return whether a dict maps names to columns, and not queries to documents."""
     names = list(data) if len(data) <= _MOST_COLUMNS else []
     if not fitting(names, "query") or any(isinstance(column, Mapping) for column in data.values()):
         return False
-    # of other names, such as "hits", where an element is the list of a query
+    # names such as "hits" do not matter where an element is the list of a query
     nested = (column[0] for column in data.values() if isinstance(column, list) and column)
     has_lists = any(normalised(str(name)) in map(normalised, USUAL_NAMES["query"]) for name in names) and any(
         isinstance(first, list | tuple) and first and isinstance(first[0], Mapping | list | tuple)
@@ -148,7 +148,7 @@ def has_columns(data: Mapping[Any, Any]) -> bool:
 
 
 def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
-    """Raise for names of columns where the input has none."""
+    """Raise for arguments that name columns where the input has none."""
     for argument in _OF_TABLES[role]:
         if argument == "keep" and roles.keep:  # which the cutoffs of a measure may ask for
             column = roles.keep if isinstance(roles.keep, str) else roles.keep[0]
@@ -163,7 +163,7 @@ def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
 def side_of_queries(
     name: str, queries: Mapping[Any, Any], role: Role, roles: Roles, *, intents: bool = False
 ) -> Side:
-    """A side of a dict from query to a dict of its documents, a list or a set of them, or pairs."""
+    """Convert a dict from query to documents: a dict of values, a list or a set of ids, or pairs."""
     sizes, has_lists = list[int](), False
     columns: list[list[Any]] = [[] for _ in range(2 + intents)]  # documents, values, intents
     for query, documents in queries.items():
@@ -192,18 +192,18 @@ def side_of_queries(
     query, offsets = _ids(name, "query", list(queries)), offsets_from(sizes)
     side = side_of(name, query, docs, lambda _: name, offsets)
     with naming(name):
-        return with_values(side, role, roles, numbers, Blame(offsets, query, None), *of_intents)
+        return with_values(side, role, roles, numbers, Locator(offsets, query, None), *of_intents)
 
 
 def _best_first(name: str, roles: Roles) -> Roles:
-    """The roles of a run of lists without scores, which stand best first."""
+    """Return the roles of a run of lists without scores, best first."""
     if roles.ascending:
         raise InputError(f"ascending=True is for scores, but {name} has lists, which are best first")
     return replace(roles, rank="rank")
 
 
 def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[list[Any], list[Any] | None]:
-    """The documents of a query and their values; without these they stand best first, or are relevant."""
+    """Return the documents of a query and their values; None if they are listed best first, or relevant."""
     expected = f"a dict from document id to {_WORD[role]}"
     if hasattr(documents, "dtype") and callable(getattr(documents, "to_dict", None)):
         documents = _of_series(name, query, documents)
@@ -233,13 +233,13 @@ def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[li
 
 
 def is_answer(documents: Any) -> bool:
-    """Whether these are an answer of Elasticsearch."""
+    """Return whether this is a search response of Elasticsearch."""
     hits = documents.get("hits") if isinstance(documents, Mapping) else None
     return isinstance(hits, Mapping) and isinstance(hits.get("hits"), list)
 
 
 def _of_series(name: str, query: Any, series: Any) -> Any:
-    """A Series of pandas as a dict, or as a list where its values are the documents."""
+    """Convert a Series of pandas to a dict, or to a list if its values are the documents."""
     if series.dtype.kind not in "biuf" and not all(
         isinstance(each, Real) for each in series if each is not None
     ):
@@ -253,7 +253,7 @@ def _of_series(name: str, query: Any, series: Any) -> Any:
 
 
 def _fields_of_hits(names: list[str], role: Role, roles: Roles) -> tuple[str, str]:
-    """The fields of hits that have the document and its grade or score; also those without names.
+    """Return the fields of a hit that have the document and its grade or score.
 
     >>> [_fields_of_hits(names, "score", Roles()) for names in (["item", "rating"], ["_id", "_score"])]
     [('item', 'rating'), ('_id', '_score')]
@@ -290,8 +290,8 @@ def _by_intent(name: str, query: Any, documents: Any) -> Iterator[tuple[Any, Any
 def _columns_of_rows(
     name: str, rows: list[Any], role: Role, roles: Roles, *, intents: bool
 ) -> tuple[Any, Roles]:
-    """Records, or columns of objects with names such as named tuples, or of plain rows, which have none; and
-    the roles of these.
+    """Convert rows to records or columns: mappings, named tuples and objects by their names, plain rows by
+    position. Also returns the roles that apply.
     """
     kinds, own = set(map(type, rows)), ("query_id", "doc_id", role, "iteration")
     found: Any
@@ -311,7 +311,7 @@ def _columns_of_rows(
                 f"or plain tuples in this order. {OF_ARRAYS}."
             )
         names = set().union(*found)
-    # of plain tuples and of ir_measures': names that the caller gives are of the other side
+    # plain tuples and those of ir_measures: the names that the caller passed are those of the other side
     if names <= {*own, "relevance", "score"} and not any(issubclass(kind, Mapping) for kind in kinds):
         roles = replace(roles, query=None, doc_id=None, relevance=None, score=None, intents=None)
     return found, roles
@@ -320,7 +320,7 @@ def _columns_of_rows(
 def _names_of_fields(
     name: str, rows: list[Any], role: Role, roles: Roles, own: Sequence[str], *, intents: bool
 ) -> Sequence[str]:
-    """Names for the fields of plain rows: those of `columns`, places, or query, document and value."""
+    """Return names for the fields of plain rows: `columns`, positions, or query, document and value."""
     dialect, widths = roles.dialect(role), sorted({len(row) for row in rows})
     if len(widths) == 1 and dialect.has_places:
         return [str(place) for place in range(widths[0])]
@@ -372,7 +372,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
 
 def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
     array = np.array(values) if values else np.empty(0, np.int64)
-    if array.dtype.kind == "f" and (abs(array) >= 2**53).any():  # which NumPy rounds beside floats
+    if array.dtype.kind == "f" and (abs(array) >= 2**53).any():  # NumPy rounds whole numbers beside floats
         lost = [each for each in values if isinstance(each, int) and abs(each) > 2**53]
         if lost:
             raise InputError(
@@ -403,8 +403,8 @@ def find_columns(
     type_of: Callable[[str], pa.DataType],
     *,
     intents: bool,
-) -> Found:
-    """The columns of judgments or of a run in a table."""
+) -> SideColumns:
+    """Find the columns of judgments or of a run in a table."""
     kept: dict[str, None] = {}
     value: str | None = None
     try:
@@ -426,13 +426,13 @@ def find_columns(
         intent = find_column(present, "intent", roles.intents) if intents else None
         ranks = other_ranks(present, value or "") if role == "score" else None
         own = [each for each in kept if each != query or each == roles.weight]
-        return Found(query, doc_id, value, intent, own, roles, ranks=ranks, is_text=is_text)
+        return SideColumns(query, doc_id, value, intent, own, roles, ranks=ranks, is_text=is_text)
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
 
 
 def _has_values(names: list[str], role: Role, roles: Roles) -> bool:
-    """Whether a column has grades, scores or ranks; else lists of documents have their own, or need none."""
+    """Return whether a column has grades, scores or ranks. Lists of documents may include or lack them."""
     if (given := _given_values(role, roles)) is not None:
         return given in names
     of_judgments = "relevance", "score"
@@ -446,7 +446,7 @@ def _given_values(role: Role, roles: Roles) -> str | None:
 def _find_documents(
     present: list[str], role: Role, roles: Roles, type_of: Callable[[str], pa.DataType], query: str
 ) -> tuple[str, bool]:
-    """The column of documents, and whether it is text that holds the ids of a query, separated by blanks."""
+    """Find the column of documents. Also returns whether it holds all ids of a query as one string."""
     listed = _LISTED[role]
     if (given := getattr(roles, listed)) is not None:
         check_column(present, listed, given)
@@ -465,16 +465,16 @@ def _find_documents(
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Whether a column of this type may hold the documents of a query: a list, but not one of fractions."""
+    """Return whether a column may hold the documents of a query: maps, or lists except of floats."""
     return pa.types.is_map(kind) or (is_list(kind) and not pa.types.is_floating(kind.value_type))
 
 
 def _may_be_text(kind: pa.DataType) -> bool:
-    return is_text(kind) or pa.types.is_null(kind)  # which files of text decide later
+    return is_text(kind) or pa.types.is_null(kind)  # null: a text file, whose rows decide
 
 
 def _find_grades(names: list[str], roles: Roles) -> str | None:
-    """The column of grades of judgments; None if `grades` is one number. BEIR calls it "score"."""
+    """Find the column of grades; None if `grades` is one number. BEIR calls the column "score"."""
     if roles.one_grade is not None:
         if roles.relevance is not None:
             raise ColumnError(
@@ -496,28 +496,28 @@ def _find_grades(names: list[str], roles: Roles) -> str | None:
 def side_of_table(
     name: str,
     table: pa.Table,
-    found: Found,
+    found: SideColumns,
     role: Role,
     numbers: int | Array | None = 0,
     *,
     is_text: bool = False,
 ) -> Side:
-    """A side of these columns: a row for each document, or, if they hold lists, for each query.
+    """Convert columns with one row per document, or one row of lists per query.
 
-    `numbers` are those of rows in messages, or that of the first, or None where queries are named instead;
-    `is_text`: a file says nothing of types.
+    `numbers` are the row numbers for messages, or that of the first row; None to name queries instead.
+    `is_text` says that the columns come from a text file without types.
     """
-    roles, rows, offsets = found.roles, Blame(numbers=numbers), None
+    roles, rows, offsets = found.roles, Locator(numbers=numbers), None
     query, docs = plain(table[found.query]), plain(table[found.doc_id])
     values = None if found.value is None else plain(table[found.value])
     with naming(name):
         query = doc_ids_in(found.query, query, rows, "query", is_text=is_text)
-        rows = blame = rows._replace(query_ids=query)
+        rows = locator = rows._replace(query_ids=query)
         if found.is_text or is_list(docs.type) or pa.types.is_map(docs.type):
-            lists = Blame(np.arange(len(query) + 1), query, None)
+            lists = Locator(np.arange(len(query) + 1), query, None)
             offsets, docs, values, roles = _flat(name, found, role, query, docs, values, lists)
-            blame = lists._replace(offsets=offsets)
-        in_lists = blame._replace(in_lists=offsets is not None)
+            locator = lists._replace(offsets=offsets)
+        in_lists = locator._replace(in_lists=offsets is not None)
         docs = doc_ids_in(found.doc_id, docs, in_lists, is_text=is_text)
         intents = None
         if found.intent is not None:
@@ -534,13 +534,13 @@ def side_of_table(
         )
         if found.kept:
             side = side._replace(**_of_queries(table, found, numbers, is_text=is_text))
-        return with_values(side, role, roles, values, blame._replace(names=(label, label)), intents)
+        return with_values(side, role, roles, values, locator._replace(names=(label, label)), intents)
 
 
 def _flat(
-    name: str, found: Found, role: Role, query: Any, docs: Any, values: Any, lists: Blame
+    name: str, found: SideColumns, role: Role, query: Any, docs: Any, values: Any, lists: Locator
 ) -> tuple[Int64, Any, Any, Roles]:
-    """Columns of a row for each query as columns of documents: their offsets, ids and values, and roles."""
+    """Flatten columns of lists: returns offsets, ids, values, and the roles that apply to them."""
     column, roles = found.doc_id, found.roles
     if found.intent is not None:
         raise InputTypeError(
@@ -575,8 +575,8 @@ def _flat(
     return offsets, docs, values, roles
 
 
-def _as_structs(column: str, maps: pa.ChunkedArray, lists: Blame) -> pa.ChunkedArray:
-    """A map for each query as a list of structs of key and value."""
+def _as_structs(column: str, maps: pa.ChunkedArray, lists: Locator) -> pa.ChunkedArray:
+    """Convert maps to lists of structs of key and value."""
     if maps.null_count:
         raise nulls_in(column_name(column), maps, lists, ". Give a query without documents an empty map.")
     whole = combine(maps)
@@ -585,7 +585,7 @@ def _as_structs(column: str, maps: pa.ChunkedArray, lists: Blame) -> pa.ChunkedA
 
 
 def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tuple[Any, Any, Roles]:
-    """The documents and the values of structs or of pairs, and the roles that say how these order."""
+    """Split structs or pairs into documents and values. Also returns the roles that say how values order."""
     if pa.types.is_struct(pairs.type):
         names = [field.name for field in pairs.type]
         try:
@@ -610,11 +610,11 @@ def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tu
 
 
 def _of_queries(
-    table: pa.Table, found: Found, numbers: int | Array | None, *, is_text: bool
+    table: pa.Table, found: SideColumns, numbers: int | Array | None, *, is_text: bool
 ) -> dict[str, Any]:
-    """Fields of a side: the kept columns and weights of its queries."""
+    """Return the kept columns and the weights of the queries of a side."""
     ids, weight = ids_in(found.query, table[found.query]), found.roles.weight
-    grouped, rows = group_rows(ids), Blame(numbers=numbers)
+    grouped, rows = group_rows(ids), Locator(numbers=numbers)
     columns = {name: values_of_queries(name, plain(table[name]), ids, grouped, rows) for name in found.kept}
     weights = None
     if weight is not None:
