@@ -28,44 +28,44 @@ if TYPE_CHECKING:
     from fastndcg.sources.open_file import File
     from fastndcg.tables.roles import Dialect
 
-# the one that is found most often counts, of several the first, or else blanks; a comma may be of decimals
+# the most frequent one in the first line, or else blanks; commas may belong to decimals
 _SEPARATORS = ("\t", ";", "|", "::", ",")
 _BLANKS = r"\s+"
-_INSTEAD = "\x1f"  # what stands for separators of several bytes, as pyarrow reads them
-_NULLS = ("NA", "N/A", "<NA>", "None", "NULL", "null")  # in columns of numbers; a document may be called so
-_MOST_COMMENTS = 100  # lines before the header
+_INSTEAD = "\x1f"  # replaces separators of several bytes, which pyarrow does not support
+_NULLS = ("NA", "N/A", "<NA>", "None", "NULL", "null")  # in columns of numbers only: they may be ids
+_MOST_COMMENTS = 100  # most lines before the header
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
 _EXPECTED = 'expected column names, as in "query_id,relevance,score"'
-_LONGEST = 1 << 26  # bytes of the first line, and of a row
-_SHOWN = 100  # signs of a value in a message
-_BLOCK = 1 << 18  # bytes that are parsed together: of four times as many parsing took a quarter longer
+_LONGEST = 1 << 26  # most bytes of the first line, and of a row
+_SHOWN = 100  # most characters of a value in a message
+_BLOCK = 1 << 18  # bytes parsed together; with four times as many, parsing took a quarter longer
 _NUMBERS = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
 
 
 class Header(NamedTuple):
-    """The first lines of a file: names of columns, and how fields are written."""
+    """The first lines of a file: column names, and how fields are written."""
 
     names: list[str]
     sep: str
-    text: str  # the first line that is no comment
-    skipped: int  # lines before the first row
+    text: str  # the first line after comments
+    skipped: int  # number of lines before the first row
     decimal: str
-    is_named: bool  # by the caller, so that the file has no header
+    is_named: bool  # the caller names the columns, so that the file has no header
 
     @property
     def first_row(self) -> int:
-        """The number of the first row, as messages have it."""
+        """Number of the first row in messages."""
         return self.skipped + 1
 
     @property
     def parsing(self) -> dict[str, Any]:
-        """The options of pyarrow's parser."""
+        """Options of pyarrow's parser."""
         if _is_plain(self.sep):
             return {"delimiter": self.sep, "newlines_in_values": True}
         return {"delimiter": _INSTEAD, "newlines_in_values": False, "quote_char": False}
 
     def open(self, file: File) -> pa.NativeFile:
-        """A stream of the unpacked text, with separators that pyarrow reads."""
+        """Open the unpacked text as a stream, with separators that pyarrow supports."""
         stream = file.open_unpacking()
         if _is_plain(self.sep):
             return stream
@@ -82,14 +82,14 @@ class Header(NamedTuple):
 
 
 def _is_plain(sep: str) -> bool:
-    """Whether pyarrow reads it."""
+    """Return whether pyarrow supports a separator."""
     return len(sep.encode()) == 1
 
 
 def _with_separators(text: bytes, sep: str) -> bytes:
     if sep != _BLANKS:
         return text.replace(sep.encode(), _INSTEAD.encode())
-    text = text.replace(b"\t", b" ")  # all this takes a tenth of the time of a regular expression
+    text = text.replace(b"\t", b" ")  # ten times as fast as a regular expression
     while b"  " in text:
         text = text.replace(b"  ", b" ")
     for end in (b"\n", b"\r"):
@@ -120,13 +120,13 @@ class CsvDataset(FileDataset):
 
     @staticmethod
     def begin(file: File) -> Header:
-        """Read the names of the columns and what separates them."""
+        """Read the column names and the separator."""
         dialect, lines = file.dialect, list[str]()
         with file.open_unpacking() as stream:
             begun = io.BufferedReader(stream)
             while len(lines) < _MOST_COMMENTS and (not lines or lines[-1].startswith("#")):
                 line = begun.readline(_LONGEST + 1)
-                start = re.split(rb"[\r\n]", line, maxsplit=1)[0]  # of Unix, Windows or classic Mac OS
+                start = re.split(rb"[\r\n]", line, maxsplit=1)[0]  # Unix, Windows or classic Mac OS
                 lines.append(start.decode("utf-8-sig" if not lines else "utf-8", "backslashreplace"))
                 if len(lines) == 1 and (excel := re.fullmatch('"?sep=(.)"?', lines[0])):
                     dialect, lines[0] = dialect._replace(sep=dialect.sep or excel[1]), "#"
@@ -146,7 +146,7 @@ class CsvDataset(FileDataset):
         header = Header([], sep, text, skipped, dialect.decimal, dialect.is_named)
         fields = _fields(header)
         if dialect.columns is None and fields[fields[0] == "" :] == _counted(fields[fields[0] == "" :]):
-            header = header._replace(is_named=False)  # as pandas writes a frame without names
+            header = header._replace(is_named=False)  # pandas writes a frame without names like this
         if header.is_named:
             return header._replace(names=_names(file.path, header, fields, dialect.columns))
         return header._replace(names=fields, skipped=skipped + 1)
@@ -196,7 +196,7 @@ class CsvDataset(FileDataset):
         return self._first_rows(0, list(self.types)), LOOK
 
     def _first_rows(self, number: int, names: Sequence[str]) -> pa.Table:
-        """The rows of the first block of a file: ids as text."""
+        """Parse the first block of a file, ids as text."""
         types = {name: pa.string() for name in names if self.text.is_text(name)}
         types |= {name: kind for name, kind in self.text.types.items() if name in names}
         with closing(self._parse(number, names, types, LOOK)) as batches:
@@ -223,7 +223,7 @@ class CsvDataset(FileDataset):
                         texts = read.to_pylist()
                         row = next(row for row, text in enumerate(texts) if not _is_integer(text))
                         raise self._misfit(number, done + row, name, texts[row], pa.int64())
-                elif column.type != kind and name in self.text.numbers:  # some are written as NA or None
+                elif column.type != kind and name in self.text.numbers:  # some values are NA or None
                     column = self._numbers(number, done, name, column, kind)
                 if column is not read:
                     table = table.set_column(place, name, column)
@@ -234,8 +234,9 @@ class CsvDataset(FileDataset):
     def _numbers(
         self, number: int, before: int, name: str, texts: pa.ChunkedArray, kind: pa.DataType | None
     ) -> pa.ChunkedArray:
-        """A column of numbers that was read as text, since some of it is NA, None or the like; of whole
-        numbers if all are, and no type is given.
+        """Convert a column of numbers that was read as text because some values are NA, None or the like.
+
+        Without `kind`, numbers are integers if all of them are whole.
         """
         import pyarrow.compute as pc
 
@@ -260,7 +261,7 @@ class CsvDataset(FileDataset):
         *,
         threads: bool = False,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Read the named columns of a file by blocks, larger ones where a row is longer."""
+        """Parse the named columns of a file block by block; blocks grow if a row is longer."""
         import pyarrow.csv as pa_csv
 
         file, header, done = self.files[number], self.begun[number], 0
@@ -285,8 +286,8 @@ class CsvDataset(FileDataset):
                 skip_rows=header.skipped, skip_rows_after_names=done,
             )  # fmt: skip
             try:
-                # not closed here: after an error pyarrow's threads may still read ahead of it, and would
-                # then read from the file that the system opens next under its number
+                # not closed here: after an error pyarrow's threads may still read ahead, from whatever file
+                # the system opens next under the same descriptor
                 with pa_csv.open_csv(header.open(file), of_file, of_lines, of_values) as batches:
                     for batch in batches:
                         done += len(batch)
@@ -308,7 +309,7 @@ class CsvDataset(FileDataset):
     # ---- faults ----
 
     def _fault(self, number: int, fault: str, types: Mapping[str, pa.DataType]) -> SourceError:
-        """The error for a row that pyarrow does not parse."""
+        """Return the error for a row that pyarrow could not parse."""
         column, row, value = _parts(fault)
         reason = re.fullmatch(_FAULT, fault, re.DOTALL)[3]  # type: ignore[index]
         line = None if row is None else int(row) - self.begun[number].first_row
@@ -329,7 +330,7 @@ class CsvDataset(FileDataset):
         return f"{path}, row {row + header.first_row:,}{of_header}"
 
     def _misfit(self, number: int, row: int | None, name: str, value: str, kind: pa.DataType) -> SourceError:
-        """The error for a value that does not fit the type of its column."""
+        """Return the error for a value that does not fit the type of its column."""
         said, text = f'{self._row(number, row)}: column "{name}" has "{value[:_SHOWN]}"', self.text
         header = self.begun[number]
         decimal = {".": ",", ",": "."}[header.decimal]
@@ -361,9 +362,7 @@ CSV: Format = Format(
 
 
 def _fields(header: Header) -> list[str]:
-    """The fields of the first line, by the parser that reads the rows, since parsers differ in how they read
-    quotes.
-    """
+    """Split the first line with the parser that reads the rows, since parsers differ about quotes."""
     import pyarrow.csv as pa_csv
 
     text = f"{header.text}\n".encode()
@@ -380,7 +379,7 @@ def _counted(fields: list[str]) -> list[str]:
 
 
 def _names(path: str, header: Header, fields: list[str], columns: tuple[str, ...] | None) -> list[str]:
-    """The names of the columns of a file without header, by `columns=` or by their places."""
+    """Return the column names of a file without header: `columns=`, or their positions."""
     names = [str(place) for place in range(len(fields))] if columns is None else list(columns)
     text = header.text[:120]
     if len(names) != len(fields):
@@ -401,7 +400,7 @@ def _names(path: str, header: Header, fields: list[str], columns: tuple[str, ...
 
 
 def _parts(fault: str) -> tuple[str | None, str | None, str | None]:
-    """The column, the row and the value that an error of pyarrow names."""
+    """Return the column, the row and the value that an error of pyarrow names."""
     column, row, reason = re.fullmatch(_FAULT, fault, re.DOTALL).groups()  # type: ignore[union-attr]
     value = re.search(r"invalid value '(.*)'", reason, re.DOTALL)
     return column, row, None if value is None else value[1]
@@ -412,12 +411,12 @@ def _is_integer(text: str | None) -> bool:
 
 
 def _as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return ids as run-end encoded integers if each is written like an integer; otherwise unchanged."""
+    """Return ids as run-end encoded integers if each is written like an integer, otherwise unchanged."""
     import pyarrow.compute as pc
 
     chunks = []
     for chunk in ids.chunks:
-        runs = pc.run_end_encode(chunk)  # converting every id took four times as long
+        runs = pc.run_end_encode(chunk)  # converting each id took four times as long
         numbers = integers_if_written_so(runs.values)
         if numbers.type != pa.int64():
             return ids

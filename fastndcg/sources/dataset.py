@@ -1,9 +1,9 @@
-"""`Dataset`: files of one format or a table in memory, with the same methods for all of them.
+"""`Dataset`: the same methods for files of any format and tables in memory.
 
-`names` and `type_of` say which columns there are before a row is read, `choose` finds those that play the
-roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
-joins them to `Rankings`; `streams.TableStream` reads them a part at a time. A format is one file with a
-`Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
+`names` and `type_of` describe the columns before any row is read, `choose` selects those of each role,
+`size` estimates the amount of data, `readers` yields tables of the columns in order, and `read` joins them
+to `Rankings`; `streams.TableStream` reads them a part at a time. To add a format, write a module with a
+`Format` and a subclass of `Dataset`, and add the `Format` to `formats.TABLES`.
 """
 
 from __future__ import annotations
@@ -41,67 +41,67 @@ if TYPE_CHECKING:
 
 
 class TextTypes(NamedTuple):
-    """As what columns are read from text, which does not say their types."""
+    """How to read the columns of text files, which do not store types."""
 
     numbers: Sequence[str] = ()
-    texts: Sequence[str] | None = None  # None: all others; where there are some, others are as they look
-    ids: Sequence[str] = ()  # integers if all are written as such
-    grades: str | None = None  # the column that may hold words, for messages
-    types: Mapping[str, pa.DataType] = MappingProxyType({})  # that the caller gives
+    texts: Sequence[str] | None = None  # None: all others; otherwise the types of others are inferred
+    ids: Sequence[str] = ()  # integers if all values are written like integers
+    grades: str | None = None  # column that may hold words, for messages
+    types: Mapping[str, pa.DataType] = MappingProxyType({})  # from the caller
 
     def is_text(self, name: str) -> bool:
-        """Whether a column is read as text first."""
+        """Return whether a column is read as text first."""
         return name in self.ids or (name not in self.numbers if self.texts is None else name in self.texts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Files of one format, or a table in memory. Once columns are chosen, only these are read."""
+    """Files of one format, or a table in memory. Only the chosen columns are read."""
 
     format: Format
-    paths: list[PathLike] = field(default_factory=list)  # as they were given, for messages
+    paths: list[PathLike] = field(default_factory=list)  # as the caller wrote them, for messages
     threads: int = 1
-    decoders: int = 1  # threads that decode several readers at once; with 0 the caller's does
+    decoders: int = 1  # threads that decode several readers at once; 0: the calling thread decodes
     first_row: int = 0  # the number of the first row in messages
-    # names and types of columns; null where rows decide the type
+    # names and types of columns; null if the type depends on the rows
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    keys: Sequence[str] = ()  # columns that play a role only if no other fits
+    keys: Sequence[str] = ()  # columns that are taken only if no other fits
     columns: Columns = field(default_factory=Columns)
-    types: dict[str, pa.DataType] = field(default_factory=dict)  # as which the chosen columns are read
-    encoded: frozenset[str] = frozenset()  # chosen columns read as dictionaries though they are none
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # types to read the chosen columns as
+    encoded: frozenset[str] = frozenset()  # columns read as dictionaries that are not stored as such
     text: TextTypes = TextTypes()  # noqa: RUF009 - a tuple
 
-    is_exact = False  # `size` is known before a row is read
-    is_small = False  # what is read surely fits into memory
-    # made as it is read, by another program: nobody knows how many rows come, and to read again is dear
+    is_exact = False  # `size` is exact
+    is_small = False  # the data certainly fits into memory
+    # computed while it is read: the number of rows is unknown, and reading again is expensive
     is_stream = False
     can_be_read_again = True
     can_be_streamed = True
 
-    # ---- what a format says ----
+    # ---- what a format implements ----
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        """The types as which columns are read. Raises `SourceError` where files do not fit together."""
+        """Return the types to read columns as. Raises `SourceError` if files do not fit together."""
         return {name: self.type_of(name) for name in names}
 
     def size(self) -> tuple[int, float]:
-        """The number of rows, and the bytes that the chosen columns of a row take."""
+        """Return the number of rows, and the bytes per row of the chosen columns."""
         raise InputTypeError(f"{self.format.name} is read whole; it cannot be streamed")
 
     def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:  # noqa: ARG002
-        """Readers of the named columns of all files, in order, in tables of about `most` rows."""
+        """Yield readers of the named columns of all files, in order; their tables have about `most` rows."""
         raise InputTypeError(f"{self.format.name} is read whole; it cannot be streamed")
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
-        """The same files, where it is decided how these columns are read: as `types`, if they are known."""
+        """Return a dataset that reads these columns, as `types` if they are known."""
         chosen = replace(self, columns=columns)
         return replace(chosen, types=dict(types or chosen.types_of(columns.names)))
 
     def explain(self, error: ColumnError, role: str | None = None) -> ColumnError | SourceError:  # noqa: ARG002
-        """The error for a missing column, with what the format knows of it."""
+        """Return the error for a missing column, with advice for the format."""
         return error
 
-    # ---- what follows ----
+    # ---- what all formats share ----
 
     @property
     def names(self) -> list[str]:
@@ -112,11 +112,11 @@ class Dataset:
 
     @property
     def first(self) -> str:
-        """The path of the first file."""
+        """Path of the first file."""
         return os.fspath(self.paths[0])
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
-        """The same files, with the columns for these roles. Raises as `find_columns`, and `SourceError`."""
+        """Return a dataset with the columns of these roles. Raises as `find_columns`, and `SourceError`."""
         with naming(self.paths):
             for name in (*OF_TEXT, "columns"):
                 if getattr(roles, name) != getattr(Roles, name) and name not in self.format.options:
@@ -144,7 +144,7 @@ class Dataset:
             return self.with_columns(columns)
 
     def table(self, names: Sequence[str], progress: Progress = None) -> pa.Table:
-        """The named columns of all files: the tables of their readers, joined."""
+        """Read the named columns of all files into one table."""
         dataset = self if set(names) <= set(self.types) else replace(self, types=self.types_of(names))
         readers = dataset.readers(names, _ALL_ROWS)
         threads = self.decoders if self.decoders > 1 else 0
@@ -154,18 +154,18 @@ class Dataset:
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def look_at_ranks(self, ids: Sequence[str], score: str, ranks: str | None) -> None:
-        """Warn of ranks that the first rows do not have in the order of their scores."""
+        """Warn if an unused column of ranks contradicts the scores of the first rows."""
         if ranks is None or self.is_stream or not self.can_be_read_again:
             return
         names = [*ids, score, ranks]
-        with suppress(FastndcgError):  # which the columns that are used will raise again
+        with suppress(FastndcgError):  # reading the used columns will raise it again
             files = replace(self, text=TextTypes([score, ranks]))
             tables = chain.from_iterable(replace(files, types=files.types_of(names)).readers(names, ROWS))
             for table in islice(tables, 1):
                 warn_if_ranks_differ(table, ids, score, ranks)
 
     def read(self, progress: Progress = None) -> Rankings:
-        """Rankings of all rows. Raises as `read_parquet` does."""
+        """Read all rows. Raises as `read_parquet` does."""
         columns, names, ranks = self.columns, self.columns.names, self.columns.compared_ranks
         self.look_at_ranks(columns.id_columns, columns.score, ranks)
         table = self.table(names, progress=progress)
@@ -174,24 +174,24 @@ class Dataset:
         return warn_of_oddities(Rankings._of(**fields), names_of_table(columns))
 
 
-# what to do about rows that are gone once they are read
+# advice where rows can be read only once
 ANEW = "give a function that opens them anew, as in scan_arrow(lambda: pq.ParquetFile(path).iter_batches())"
 _ALL_ROWS = 1 << 62
-_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
-LOOK = 1 << 20  # bytes of text that decide the types of columns
-ROWS = 1 << 18  # of a table in streams: to score fewer at a time takes longer for each
+_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are compressed
+LOOK = 1 << 20  # bytes of text from which types are inferred
+ROWS = 1 << 18  # rows per table of a stream; scoring fewer at a time takes longer per row
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileDataset(Dataset, ABC):
-    """Files whose first rows decide the types of all. They are read one after the other."""
+    """Files whose types are inferred from their first rows. They are read one after the other."""
 
     files: list[File]
-    stamps: list[Stamp]  # of the files, taken before they were begun
+    stamps: list[Stamp]  # of the files, taken before `begin`
     begun: list[Any]  # what `begin` returned for each file
 
-    in_blocks: ClassVar[bool] = False  # whether several threads parse a file
-    looks: ClassVar[float] = math.inf  # bytes of rows that decide the types
+    in_blocks: ClassVar[bool] = False  # several threads parse a file
+    looks: ClassVar[float] = math.inf  # bytes of rows from which types are inferred
 
     @classmethod
     def open(cls, kind: Format, paths: list[PathLike], files: list[File], threads: int) -> Self:
@@ -210,24 +210,24 @@ class FileDataset(Dataset, ABC):
     @staticmethod
     @abstractmethod
     def begin(file: File) -> Any:
-        """What is known of a file before its rows are read."""
+        """Read what is needed of a file before its rows, such as a header."""
 
     @staticmethod
     def schema_of(begun: Any) -> pa.Schema:
-        """The columns of a file that was begun."""
+        """Return the columns of a file, from the result of `begin`."""
         return begun
 
     def schema_of_rows(self, number: int, names: Sequence[str]) -> pa.Schema:  # noqa: ARG002
-        """The types of columns by the first rows of a file."""
+        """Infer the types of columns from the first rows of a file."""
         return self.schema_of(self.begun[number])
 
     @abstractmethod
     def first_rows(self) -> tuple[pa.Table, float]:
-        """The first rows of the first file, and the unpacked bytes that they take there at most."""
+        """Return the first rows of the first file, and an upper bound of their size in unpacked bytes."""
 
     @abstractmethod
     def parsers(self, number: int, names: Sequence[str], most: int) -> Iterator[Iterator[pa.Table]]:
-        """Tables of the named columns of a file, in order, by parsers that threads may run side by side."""
+        """Yield parsers of a file, which yield tables in order and which threads may run concurrently."""
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         words = [] if columns.grades is None else [columns.relevance]
@@ -239,7 +239,7 @@ class FileDataset(Dataset, ABC):
         return super(FileDataset, replace(self, text=text)).with_columns(columns, types)
 
     def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: ARG002
-        """The type of a column whose first rows have these in two files, if there is one."""
+        """Return a type for a column that has these types in two files, or None."""
         return permissive_type(one, other)
 
     @property
@@ -293,16 +293,14 @@ class FileDataset(Dataset, ABC):
 
 
 def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:
-    """The same rows in tables of `rows` rows, and of fewer where these take more than about `size` bytes, and
-    at the end.
-    """
+    """Regroup rows into tables of `rows` rows; fewer if those take more than about `size` bytes."""
     held, n_rows, n_bytes = list[pa.Table](), 0, 0
     for table in chain(tables, [None]):
         is_end = table is None
         if not is_end:
             held.append(table)
             n_rows, n_bytes = n_rows + len(table), n_bytes + table.nbytes
-        del table  # which would keep it while the next one is read
+        del table  # free it before the next one is read
         if held and (is_end or n_rows >= rows or n_bytes >= size):
             joined = pa.concat_tables(held)
             most = max(1, min(rows, int(size * n_rows / n_bytes) if n_bytes > size else rows))
@@ -322,7 +320,7 @@ def common_type(
     kinds: Sequence[tuple[str, pa.DataType]],
     join: Callable[[pa.DataType, pa.DataType], pa.DataType | None] | None = None,
 ) -> pa.DataType:
-    """The type of a column that all files have, of their paths and types. Raises `SourceError`."""
+    """Return a type that holds the values of a column in all files. `kinds` are pairs of path and type."""
     first, common = kinds[0]
     for path, kind in kinds[1:]:
         joined = (join or joined_type)(common, kind)
@@ -337,7 +335,7 @@ def common_type(
 
 
 def joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type that holds the values of both without loss, if there is one.
+    """Return a type that holds the values of both without loss, or None.
 
     >>> joined_type(pa.int8(), pa.int32()), joined_type(pa.int64(), pa.float64())
     (DataType(int32), None)
@@ -367,7 +365,7 @@ def joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def permissive_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type to which pyarrow promotes both, as it does of rows of text, if there is one.
+    """Return the type to which pyarrow promotes both, or None.
 
     >>> permissive_type(pa.int64(), pa.float64()), permissive_type(pa.int64(), pa.string())
     (DataType(double), None)

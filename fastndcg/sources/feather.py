@@ -1,4 +1,4 @@
-"""Arrow files and streams, as Feather is one: read by record batches."""
+"""Read Arrow files (Feather) and Arrow streams batch by batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fastndcg.sources.open_file import File
 
-_FILE = b"ARROW1"  # an Arrow file begins so, and an Arrow stream with four bytes 0xFF
+_FILE = b"ARROW1"  # first bytes of an Arrow file; an Arrow stream begins with four bytes 0xFF
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class FeatherDataset(FileDataset):
         with file.open() as source:
             schema = _open(source).schema
         fields = [field.with_type(without_views(field.type)) for field in schema]
-        return pa.schema(fields, metadata=schema.metadata)  # with the notation of stored results
+        return pa.schema(fields, metadata=schema.metadata)  # stored results keep their notation there
 
     def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: ARG002
         return joined_type(one, other)
@@ -49,7 +49,7 @@ class FeatherDataset(FileDataset):
         with file.open() as source:
             for batch, _ in _batches(file, source, names):
                 table = pa.Table.from_batches([batch])
-                table.validate(full=True)  # pyarrow does not notice all damage while it reads
+                table.validate(full=True)  # pyarrow does not detect all damage while reading
                 yield table.cast(target)
 
 
@@ -62,7 +62,7 @@ FEATHER: Format = Format(
 
 
 def _open(source: pa.NativeFile, **options: Any) -> Any:
-    """A reader of the file, or of the stream that begins here."""
+    """Return a reader of the file, or of the stream that begins at the current position."""
     at = source.tell()
     is_file = source.read(len(_FILE)) == _FILE
     source.seek(at)
@@ -71,8 +71,9 @@ def _open(source: pa.NativeFile, **options: Any) -> Any:
 
 
 def _batches(file: File, source: pa.NativeFile, names: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The named columns of each batch, and how many batches a file has; 0 for streams, of which several may
-    stand end to end.
+    """Yield the named columns of each batch, and the number of batches in the file; 0 for streams.
+
+    Several streams may be concatenated.
     """
     count = None
     while count is None and (at := source.tell()) < source.size():

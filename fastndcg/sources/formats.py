@@ -30,7 +30,7 @@ TABLES = (PARQUET, CSV, JSON, FEATHER)
 TABLE = Format(
     f"{', '.join(each.name for each in TABLES[:-1])} or {TABLES[-1].name}",
     tuple(ending for each in TABLES for ending in each.endings),
-    PARQUET.begins,  # of files in folders whose names have no ending
+    PARQUET.begins,  # of files without an ending, in folders
 )
 _BOTH = "both are needed, as in read_qrels_run(qrels=..., run=...)"
 
@@ -44,7 +44,7 @@ LETOR = Format(
 TREC = Format("TREC", open=instead(f" is a TREC file of judgments or of a run; {_BOTH}"))
 
 _BOM = b"\xef\xbb\xbf"
-LOOK = 1 << 16  # bytes of a file's beginning that decide its format
+LOOK = 1 << 16  # bytes at the beginning of a file that decide its format
 _NESTED_START = re.compile(rb'\{\s*(?:\}\s*\Z|("(?:[^"\\]|\\.)*")\s*:\s*[\[{])')
 _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
 
@@ -52,10 +52,10 @@ _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
 def format_of(
     name: str, start: bytes, *, has_rank: bool | None = None, dialect: Dialect | None = None
 ) -> Format:
-    r"""The format of a file, from its name and its first unpacked bytes.
+    r"""Detect the format of a file from its name and its first unpacked bytes.
 
-    `has_rank` is True for a run, False for judgments, and None for a file with grades and scores. Text whose
-    fields or separator the caller gives is CSV.
+    `has_rank` is True for a run, False for judgments, and None for a file with grades and scores. Text is CSV
+    if the caller names its fields or its separator.
 
     >>> format_of("a.txt", b"qid,label,score\n").name, format_of("a.csv", b"PAR1").name
     ('CSV', 'Parquet')
@@ -80,7 +80,7 @@ def format_of(
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
     if named is not None:
-        return named  # its reader reports what is wrong with the file
+        return named  # its reader will report what is wrong with the file
     if not is_text:
         what = f"begins with {start[:8]!r}, which is not a supported format" if text else "is empty"
         raise SourceError(
@@ -101,8 +101,8 @@ class Found(NamedTuple):
     is_packed: bool = False
 
     def open(self, threads: int | None, *, named: bool = False) -> Dataset:
-        """Read the footer, header or schema of each file, once. `named` says that columns with names are
-        needed, whatever they hold. Raises `SourceError` if a file cannot be opened.
+        """Read the footer, header or schema of each file, once. Raises `SourceError` if a file cannot be
+        opened, and with `named` if its format has no column names.
         """
         kind, files = self.format, self.files
         if named and kind not in TABLES:
@@ -117,16 +117,16 @@ class Found(NamedTuple):
 
 
 def find_tables(paths: list[Path], *, has_rank: bool | None = None, dialect: Dialect | None = None) -> Found:
-    """List files, and tell their format by the first of them. Options are as in `format_of`.
+    """List files, and detect their format from the first one. Options are those of `format_of`.
 
-    Raises `SourceError` for files that are missing or of several formats, and if the first cannot be read.
+    Raises `SourceError` for missing files and mixed formats, and if the first file cannot be read.
     """
     from fastndcg.sources.paths import find_files
 
     files = find_files(paths, TABLE)
     check_alike(file.path for file in files)
     first = files[0]
-    # trust the name of a remote Parquet file: to look at its bytes would be another request
+    # trust the name of a remote Parquet file: reading its first bytes would be another request
     if not first.is_local and format_of_name(first.path) is PARQUET:
         return Found(paths, files, PARQUET)
     start, packed = first.start(LOOK)
@@ -137,7 +137,7 @@ def find_tables(paths: list[Path], *, has_rank: bool | None = None, dialect: Dia
 
 
 def _is_nested(text: bytes) -> bool:
-    r"""Whether JSON is one object of queries, and no row or rows of a table.
+    r"""Return whether JSON is one object of queries, rather than rows of a table.
 
     >>> _is_nested(b'{"q1": {"a": 1}, "q2": {}}'), _is_nested(b'{"labels": [1, 0], "scores": [0.5, 0.1]}')
     (True, False)
@@ -149,7 +149,7 @@ def _is_nested(text: bytes) -> bool:
         values = json.loads(text.partition(b"\n")[0])
     except RecursionError:
         return False
-    except ValueError:  # an object of several lines, or of a line that is longer than what was looked at
+    except ValueError:  # an object of several lines, or of a line that is longer than `LOOK`
         values = {json.loads(start[1]): {}} if start[1] else {}
     names = list(values)
     return all(isinstance(each, dict | list) for each in values.values()) and not any(
@@ -158,7 +158,7 @@ def _is_nested(text: bytes) -> bool:
 
 
 def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
-    """Whether a line is a header. Files named .tsv are often TREC files, which have no header."""
+    """Return whether a line is a header. Files named .tsv are often TREC files, which have none."""
     form = RUN if has_rank else QRELS
     if is_row(line, form) or (is_row(line, THREE_FIELDS) and (has_rank or not is_csv or b"\t" in line)):
         return False
@@ -174,7 +174,7 @@ def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
 
 
 def format_of_name(path: Any) -> Format | None:
-    """The format of a table by the ending of its name, packed or not; None for other names.
+    """Return the format of a table by the ending of its name, compressed or not; None for other names.
 
     >>> format_of_name("a.CSV.gz").name, format_of_name("s3://bucket/a.jsonl").name, format_of_name("a.txt")
     ('CSV', 'JSON Lines', None)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from fastndcg.tables.roles import Columns, Dialect, Roles
     from fastndcg.typing import Path as PathLike
 
-_TEXT, _LIST = 20, 200  # bytes that a value is thought to take until some are seen
+_TEXT, _LIST = 20, 200  # assumed bytes of a value, before any is read
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTable(Dataset):
-    """A table that a caller gives, of which no column is converted yet."""
+    """A table in memory or of another program, whose columns are not converted yet."""
 
     format: Format = Format("a table", options=("columns",))  # noqa: RUF009 - a tuple
     frame: Frame
@@ -53,7 +53,7 @@ class GivenTable(Dataset):
         return self.frame.type_of(name)
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
-        if self.is_stream:  # as they are read; types of what is in memory are those of converted columns
+        if self.is_stream:  # tables in memory are converted first, which decides their types
             types = {name: plain(pa.chunked_array([], self.type_of(name))).type for name in columns.names}
         return replace(self, columns=columns, types=dict(types or {}))
 
@@ -61,7 +61,7 @@ class GivenTable(Dataset):
         return ColumnError(f"{error}{self.frame.hint}")
 
     def look_at_ranks(self, *_: object) -> None:
-        """Nothing: `table` does it, as rows may be there to read once."""
+        """Do nothing: `table` compares ranks, because rows may be readable only once."""
 
     def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
         columns = self.columns
@@ -74,18 +74,18 @@ class GivenTable(Dataset):
         tables = (
             pa.table([self._plain(table, name) for name in names], names=list(names))
             for table in self.frame.open(list(names))
-            if len(table)  # others may have columns of no type
+            if len(table)  # empty tables may have columns without a type
         )
         yield in_tables(tables, ROWS, most * sum(_width(self.types[name]) for name in names))
 
     def _plain(self, table: pa.Table, name: str) -> pa.ChunkedArray:
-        """A column of a part of the table, in the type that all parts have."""
-        column, wanted = plain(table[name]), self.types[name]
-        if pa.types.is_dictionary(wanted) and column.type == wanted.value_type:  # of which a value was null
-            column = column.dictionary_encode().cast(wanted)
-        if column.type != wanted:
+        """Return a column of a part of the table, in the type of all parts."""
+        column, expected = plain(table[name]), self.types[name]
+        if pa.types.is_dictionary(expected) and column.type == expected.value_type:  # a value was null
+            column = column.dictionary_encode().cast(expected)
+        if column.type != expected:
             raise InputTypeError(
-                f'column "{name}" is {wanted} in the first rows and {column.type} in later ones; '
+                f'column "{name}" is {expected} in the first rows and {column.type} in later ones; '
                 "expected one type. Cast it"
             )
         return column
@@ -99,10 +99,10 @@ def _width(kind: pa.DataType) -> int:
 
 
 def stream_of(data: Any) -> GivenTable:
-    """A table that is read batch by batch: one of any library, a reader, an iterator of tables, or a function
-    that opens any of these anew.
+    """Wrap a table to read it batch by batch: a table of any library, a reader, an iterator of tables, or a
+    function that opens one of these anew.
 
-    Raises `InputTypeError` for what is none, and `InputError` for an iterator that has none.
+    Raises `InputTypeError` for anything else, and `InputError` for an iterator without tables.
     """
     is_function = callable(data) and not is_table(data)
     opened: list[Any] = []  # the last one
@@ -123,7 +123,7 @@ def stream_of(data: Any) -> GivenTable:
         return _open(waiting.pop() if waiting else make(), names)
 
     is_once = not is_function and isinstance(data, Iterator)
-    # by the thread that iterates: what Python makes may belong to it, as a connection of SQLite does
+    # the iterating thread decodes: objects of Python may belong to it, such as a connection of SQLite
     decoders = 0 if _is_parts(opened[0]) else 1
     return GivenTable(
         frame=replace(first, open=tables, is_lazy=True), can_be_read_again=not is_once, decoders=decoders
@@ -135,7 +135,7 @@ def _is_parts(data: Any) -> bool:
 
 
 def _of_parts(parts: Iterator[Any]) -> Frame:
-    """Tables one after the other, of any library, with the columns of the first."""
+    """Wrap consecutive tables of any library, with the columns of the first one."""
     start = next(parts, None)
     if start is None:
         raise InputError(
@@ -158,14 +158,15 @@ def _open(later: Frame, names: list[str]) -> Iterable[pa.Table]:
     return later.open(names)
 
 
-IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
+IN_MEMORY = 1 << 30  # bytes; larger files are streamed
 
 
 def open_tables(
     paths: list[PathLike], threads: int | None, *, named: bool = False, dialect: Dialect | None = None
 ) -> Dataset:
-    """Open files of one format: list them, and read the footer, header or schema of each once. Raises as
-    `find_tables` and `Found.open` do.
+    """Open files of one format: list them, and read the footer, header or schema of each once.
+
+    Raises as `find_tables` and `Found.open` do.
     """
     return find_tables(paths, dialect=dialect).open(threads, named=named)
 
@@ -173,7 +174,7 @@ def open_tables(
 def open_any(
     data: Any, threads: int | None = None, *, named: bool = False, dialect: Dialect | None = None
 ) -> Dataset:
-    """Open a path, several of them, or a table. Raises as `open_tables` and `frame_of` do."""
+    """Open one or several paths, or a table. Raises as `open_tables` and `frame_of` do."""
     if not is_path(data):
         columns = None if dialect is None else dialect.columns
         return GivenTable(frame=frame_of(data, columns).named("data", columns))
@@ -184,8 +185,8 @@ def open_any(
 def rankings_or_stream(
     data: Any, roles: Roles, *, threads: int | None = None, with_doc_id: bool = False
 ) -> Rankings | TableStream:
-    """Return the rankings of a table or of files, or a stream if the files have more than `IN_MEMORY` bytes,
-    or if it is not known how many a lazy table has.
+    """Read a table or files; returns a stream of files with more than `IN_MEMORY` bytes, and of lazy tables,
+    whose size is unknown. A stream is returned as it is.
     """
     from fastndcg.sources.streams import TableStream
 
@@ -198,7 +199,7 @@ def rankings_or_stream(
 
 
 def _refuse_several(data: Mapping[Any, Any]) -> None:
-    """Raise `InputTypeError` for a dict of systems, or for judgments without a run."""
+    """Raise `InputTypeError` for a dict of systems, and for judgments without a run."""
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
 
@@ -219,8 +220,9 @@ def _refuse_several(data: Mapping[Any, Any]) -> None:
 def scan_if_large(
     chosen: Dataset, threads: int | None, in_memory: int, memory: int | None = None
 ) -> TableStream | None:
-    """A stream of files that take more than `in_memory` bytes, by `memory` at a time; None of others. Rows
-    of a lazy table that stand in any order are set aside on disk only if they take so much.
+    """Return a stream of files of more than `in_memory` bytes, in parts of `memory`; None for smaller ones.
+
+    Rows of a lazy table that are not grouped are spilled to disk only if they take more than that.
     """
     if chosen.is_small and memory is None:
         return None
@@ -233,8 +235,10 @@ def scan_if_large(
 def read_columns(
     data: Any, find: Callable[[list[str]], dict[str, str]], numbers: Collection[str]
 ) -> dict[str, Any]:
-    """The columns of a table, or of files, by the roles that `find` gives to some of the names: plain, and
-    read from text as numbers if its role is among those, or else as it looks, ids as they are written.
+    """Read columns of a table or of files as plain values, by role. `find` maps roles to column names.
+
+    In text files, the roles in `numbers` are read as numbers, ids as they are written, and the types of
+    others are inferred.
     """
     dataset = open_any(data, named=True)
     roles = find(dataset.names)
@@ -247,8 +251,9 @@ def read_columns(
 def usual_columns(
     names: list[str], usual: Mapping[str, Collection[str]], given: Mapping[str, str | None], *needed: str
 ) -> dict[str, str]:
-    """The columns of roles that are given, or else the first with a usual name, which is `normalised`; roles
-    without one are left out unless they are needed. Raises as `find_columns` does.
+    """Return the column of each role: the one that the caller names, or else the first with a usual name.
+
+    Roles without a column are left out unless they are `needed`. Raises as `find_columns` does.
     """
     found = {}
     for role, own in given.items():
@@ -259,7 +264,7 @@ def usual_columns(
 
 
 def is_path(data: Any) -> bool:
-    """Whether `data` is a path or a list of paths."""
+    """Return whether `data` is a path or a list of paths."""
     if isinstance(data, list | tuple) and data:
         return all(isinstance(each, str | os.PathLike) for each in data)
     return isinstance(data, str | os.PathLike)

@@ -1,6 +1,6 @@
-"""JSON Lines, parsed by pyarrow a block of lines at a time; arrays of objects become lines first.
+"""Read JSON Lines with pyarrow, a block of lines at a time. Arrays of objects are rewritten to lines first.
 
-The first rows decide which columns there are, and of which types.
+Columns and their types are inferred from the first rows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from fastndcg.sources.open_file import File
 
-_START = 1 << 16  # bytes that show whether a file has an object on each line
-_BLOCK = 1 << 22  # bytes that are parsed together; a block grows until it has a line
-_LINE = 64  # bytes of a short one
-_SHOWN = 100  # signs of a value in a message
-_DEEPEST = 500  # levels of nested values that pyarrow, which is recursive, parses safely in any thread
+_START = 1 << 16  # bytes that show whether each line is an object
+_BLOCK = 1 << 22  # bytes parsed together; a block grows until it has a line
+_LINE = 64  # bytes of a short line
+_SHOWN = 100  # most characters of a value in a message
+_DEEPEST = 500  # levels of nesting that pyarrow, which recurses, parses safely in any thread
 _BLANK = re.compile(r"\s*")
 _BOM = b"\xef\xbb\xbf"
 
@@ -73,7 +73,7 @@ JSON: Format = Format(
 
 
 def _with_lines(file: File) -> File:
-    """The same file, its objects one on each line: from arrays of objects, or objects of several lines."""
+    """Return a file with one object per line, also for arrays of objects and objects of several lines."""
     start = file.start(_START)[0].removeprefix(_BOM).lstrip()
     line, newline, _ = start.partition(b"\n")
     if start.startswith(b"{") and (not newline or line.rstrip().endswith(b"}")):
@@ -92,11 +92,11 @@ def _with_lines(file: File) -> File:
 
 
 class _Objects(MemoryFile):
-    """A file in memory, of which each line is an object that had no line of its own."""
+    """A file in memory whose lines are objects of another layout."""
 
 
 def _blocks(file: File, size: int) -> Iterator[bytes]:
-    """Whole lines of a file, about `size` bytes of them at a time."""
+    """Yield whole lines of a file, about `size` bytes at a time."""
     with file.open_unpacking() as stream:
         yield from (block for block in whole_lines(stream, size) if not block.isspace())
 
@@ -115,26 +115,26 @@ def _tables(file: File, block: bytes, schema: pa.Schema, before: int) -> Iterato
 
 
 def _parse(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
-    """Rows with the columns of a schema, or with all of theirs."""
+    """Parse rows, with the columns of a schema or with all columns."""
     import pyarrow.json as pa_json
 
     _check_depth(block)
     chosen = {} if schema is None else {"explicit_schema": schema, "unexpected_field_behavior": "ignore"}
     table = pa_json.read_json(
-        pa.BufferReader(b"{}\n" + block.removeprefix(_BOM)),  # a null as the first row ends the process
+        pa.BufferReader(b"{}\n" + block.removeprefix(_BOM)),  # a null as the first row would crash pyarrow
         read_options=pa_json.ReadOptions(use_threads=False, block_size=len(block) + 4),
         parse_options=pa_json.ParseOptions(**chosen),
     ).slice(1)
     if schema is not None:
         table = table.select(schema.names)
-        table.validate(full=True)  # texts are UTF-8
+        table.validate(full=True)  # checks UTF-8
     return table
 
 
 def _fault(
     file: File, block: bytes, schema: pa.Schema | None, before: int, error: pa.ArrowInvalid
 ) -> Exception:
-    """The error for the first line that cannot be parsed of a block that follows so many lines."""
+    """Return the error for the first line of a block that cannot be parsed; `before` lines precede it."""
 
     def is_faulty(text: bytes, schema: pa.Schema | None) -> bool:
         try:
@@ -168,7 +168,7 @@ def _fault(
 
 
 def _check_depth(block: bytes) -> None:
-    """Raise `RecursionError` for a line whose values are nested so deeply that pyarrow would crash."""
+    """Raise `RecursionError` for a line that is nested so deeply that pyarrow would crash."""
     if block.count(b"{") + block.count(b"[") <= _DEEPEST:
         return
     data = np.frombuffer(block, np.uint8)
@@ -179,7 +179,7 @@ def _check_depth(block: bytes) -> None:
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
-    """pyarrow reads texts that look like times as times, and different texts may become the same."""
+    """Replace timestamps by strings: pyarrow infers them from text, and different text may become equal."""
     if pa.types.is_timestamp(kind):
         return pa.string()
     return pa.list_(_without_times(kind.value_type)) if is_list(kind) else kind

@@ -106,7 +106,7 @@ def read_ltr(
     with report_progress(progress, name):
         lines = read_lines(name, LETOR_LINE, threads=threads)
     if not len(lines.values):
-        raise SourceError(f"{name} has no rows; expected at least one: {LETOR_LINE.wanted}")
+        raise SourceError(f"{name} has no rows; expected at least one: {LETOR_LINE.expected}")
     labels = whole(lines.values)
     without = pc.index(lines.queries, "").as_py()
     if query_file is None and without >= 0:
@@ -132,7 +132,7 @@ def read_ltr(
 
 @dataclass(frozen=True, kw_only=True)
 class LetorFile(Dataset):
-    """A LETOR file and the source of its scores, which are read whole."""
+    """A LETOR file and the source of its scores. It cannot be streamed."""
 
     format: Format = LETOR
     scores: str
@@ -149,12 +149,12 @@ class LetorFile(Dataset):
 
 
 def _query_file_beside(name: str, lines: Lines, without: int) -> str:
-    """The `.query` file of a file whose lines have no qid; `without` is the code of those that have none."""
+    """Return the `.query` file beside a file without qid; `without` is the code of lines that have none."""
     if len(lines.queries) > 1:
         row = int(np.argmax(lines.query_codes == without))
         raise SourceError(
             f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; "
-            f"expected {LETOR_LINE.wanted}"
+            f"expected {LETOR_LINE.expected}"
         )
     beside = f"{name}.query"
     if not Path(beside).exists():
@@ -166,7 +166,7 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
 
 
 def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
-    """The scores, and the name of their source for messages."""
+    """Return the scores, and the name of their source for messages."""
     if not isinstance(scores, str | os.PathLike):
         return as_array("scores", scores), "scores"
     path = read_once(os.fspath(scores))
@@ -183,7 +183,7 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
 def _npy(path: str, content: bytes) -> Array:
     try:
         array: Array = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
-    except Exception as error:  # noqa: BLE001 - errors of Python's parser, of a damaged header
+    except Exception as error:  # noqa: BLE001 - Python's parser raises many for a damaged header
         raise SourceError(
             f"{path} cannot be read as a .npy file: {first_line(error)}. Was it written to its end?"
         ) from None

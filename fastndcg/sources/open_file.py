@@ -1,6 +1,6 @@
-"""Open a file, a URI or standard input, plain or packed; put what fails into words, and report progress.
+"""Open a file, a URI or standard input, plain or compressed; word its errors, and report progress.
 
-The first bytes tell how a file is packed, not its name.
+Compression is detected from the first bytes, not from the name.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from fastndcg.typing import Path as PathLike
 
 _ENDINGS = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
-_NONE = b"(?!)"  # matches nothing
+_NONE = b"(?!)"  # never matches
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-# of texts that are no UTF-8; the first that fits counts
+# byte order marks of other encodings than UTF-8; the first match counts
 _MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-_START = 64  # bytes that tell how a file is packed and encoded
-_SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
+_START = 64  # bytes from which compression and encoding are detected
+_SAMPLE = 8 << 20  # unpacked bytes from which the compression ratio is estimated
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def instead(reason: str = "") -> Callable[[list[PathLike], list[File], int], Any]:
-    """Refuse to open files that are no tables; `reason` says what they are and what reads them."""
+    """Return a function that refuses files that are not tables; `reason` says what reads them."""
 
     def refuse(paths: list[PathLike], files: list[File], threads: int) -> None:  # noqa: ARG001
         raise SourceError(f"{files[0].path}{reason}")
@@ -50,32 +50,32 @@ class Format(NamedTuple):
     """A file format: how its files are recognised and opened."""
 
     name: str  # in messages
-    endings: tuple[str, ...] = ()  # of names of files
-    begins: bytes = _NONE  # a regular expression: what only files of this format begin with
-    # how files, given as paths, are opened by so many threads: as a `Dataset`, or it raises `SourceError`
+    endings: tuple[str, ...] = ()  # of file names
+    begins: bytes = _NONE  # regular expression of the first bytes, unique to this format
+    # opens the files of paths with some threads as a `Dataset`, or raises `SourceError`
     open: Callable[[list[PathLike], list[File], int], Any] = instead()
-    options: tuple[str, ...] = ()  # arguments that only this format and few others take
+    options: tuple[str, ...] = ()  # arguments for this and few other formats
     has_lists: bool = True
-    unpacks: bool = False  # its reader unpacks files as it reads
+    unpacks: bool = False  # its reader decompresses while it reads
 
     @property
     def in_text(self) -> bool:
-        """Whether numbers, ids and missing values are told apart by what is written."""
+        """Whether the format stores text, from which numbers, ids and nulls are inferred."""
         return "types" in self.options
 
     @property
     def expected(self) -> str:
-        """The endings as a list in words."""
+        """The endings, for messages."""
         *first, last = self.endings
         return f"{', '.join(first)} or {last}"
 
     def has_ending(self, path: Any) -> bool:
-        """Whether a name has one of the endings, packed or not."""
+        """Return whether a name has one of the endings, compressed or not."""
         return _ENDINGS.sub("", os.fspath(path)).lower().endswith(self.endings)
 
 
 class Stamp(NamedTuple):
-    """Facts about a file that change when it is rewritten."""
+    """Properties of a file that change when it is rewritten."""
 
     size: int | None
     modified: int | None = None
@@ -83,15 +83,15 @@ class Stamp(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file of this machine, of another file system, or in memory."""
+    """A local or remote file, or one in memory."""
 
     path: str
-    filesystem: Any = None  # None: of this machine
+    filesystem: Any = None  # None: local
     dialect: Dialect = Dialect()
 
     @classmethod
     def of(cls, path: str) -> File:
-        """The file of a path or URI. Raises `SourceError` for a URI that no file system has."""
+        """Return the file of a path or URI. Raises `SourceError` for an unknown kind of URI."""
         if isinstance(path, MemoryFile):
             return cls(path, path)
         if "://" not in path and not path.startswith("file:"):
@@ -106,7 +106,7 @@ class File(NamedTuple):
 
     @property
     def partition(self) -> dict[str, str | None]:
-        """Keys and values of the folders named `key=value` above the file."""
+        """Keys and values of the parent folders named `key=value`."""
         found = map(_PARTITION.fullmatch, self.path.split("/")[:-1])
         pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
         return {key: None if value == _HIVE_NULL else value for key, value in pairs}
@@ -115,7 +115,7 @@ class File(NamedTuple):
         return pa.OSFile(self.path) if self.is_local else self.filesystem.open_input_file(self.path)
 
     def unpack(self) -> tuple[pa.NativeFile, pa.NativeFile | None]:
-        """A stream of the unpacked bytes, text in UTF-8; and the file, if its own bytes are others."""
+        """Return a stream of the unpacked bytes, text as UTF-8; also the file itself if it is compressed."""
         file = stream = self.open()
         start = file.read(_START)
         file.seek(0)
@@ -138,7 +138,7 @@ class File(NamedTuple):
         return self.unpack()[0]
 
     def start(self, size: int) -> tuple[bytes, int | None]:
-        """The first unpacked bytes, and how many packed ones they take. Raises `SourceError`."""
+        """Return the first unpacked bytes, and how many compressed ones they take. Raises `SourceError`."""
         with reading(self.path, "whole"):
             stream, packed = self.unpack()
             with stream:
@@ -146,12 +146,12 @@ class File(NamedTuple):
                 return content, None if packed is None else packed.tell()
 
     def unpacks_to(self) -> float:
-        """How many times its size the file unpacks to, estimated from its beginning."""
+        """Estimate the compression ratio from the beginning of the file."""
         content, packed = self.start(_SAMPLE)
         return len(content) / packed if content and packed else 1.0
 
     def unpacked(self) -> File:
-        """The same file, unpacked into memory, for formats that are read from their end."""
+        """Return the file unpacked into memory, for formats that are read from their end."""
 
         def read() -> bytes:
             with self.open_unpacking() as stream:
@@ -171,17 +171,17 @@ class File(NamedTuple):
 
     @contextmanager
     def unchanged(self, since: Stamp) -> Iterator[None]:
-        """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
+        """Raise `SourceError` if the file changed before the end of the block."""
         self.check(since)
         try:
             yield
         except Exception:
-            self.check(since)  # why it cannot be read, then
+            self.check(since)  # may be the reason
             raise
         self.check(since)
 
     def check(self, since: Stamp) -> None:
-        """Raise `SourceError` if the stamp of the file is another."""
+        """Raise `SourceError` if the file changed."""
         if self.stamp() != since:
             raise SourceError(
                 f"{self.path} was replaced or written to while it was read; "
@@ -190,14 +190,14 @@ class File(NamedTuple):
 
 
 def _is_text(start: bytes, encoding: str) -> bool:
-    """Whether bytes are text, most of it ASCII, in this encoding of two bytes for each sign."""
+    """Return whether bytes are text, mostly ASCII, in this encoding of two bytes per character."""
     if b"\0" not in start or start.startswith((b"PAR1", b"ARROW1")):
         return False
     try:
         text = start[: len(start) & ~1].decode(encoding)
-    except UnicodeDecodeError:  # also of a pair that the end cuts
+    except UnicodeDecodeError:  # also for a surrogate pair that is cut at the end
         return False
-    # not fields between zero bytes, of which two bytes may be a sign as well
+    # fields between zero bytes may decode to characters as well, but not to ASCII
     is_ascii = 2 * sum(sign < "\u0080" for sign in text) > len(text)
     return is_ascii and all(sign.isprintable() or sign in "\t\r\n" for sign in text)
 
@@ -206,8 +206,8 @@ def _first_of(known: Mapping[bytes, str], start: bytes) -> str | None:
     return next((name for magic, name in known.items() if start.startswith(magic)), None)
 
 
-class MemoryFile(str):  # noqa: SLOT000 - what is read is kept
-    """The name of a file that can be read only once, and a file system with only it, kept in memory."""
+class MemoryFile(str):  # noqa: SLOT000 - keeps the content
+    """The path of a file that can be read only once, and a file system with its content in memory."""
 
     _read: Callable[[], bytes]
 
@@ -229,10 +229,10 @@ class MemoryFile(str):  # noqa: SLOT000 - what is read is kept
 
 
 def file_system(uri: str) -> tuple[Any, str]:
-    """The file system of a URI, and the path in it."""
-    from pyarrow import fs  # brings ssl, a third of the import
+    """Return the file system of a URI, and the path in it."""
+    from pyarrow import fs  # imports ssl, a third of the import time
 
-    if uri.startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in uri:  # by default 15 minutes
+    if uri.startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in uri:  # default: 15 minutes
         uri += ("&" if "?" in uri else "?") + "retry_limit_seconds=20"
     return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
@@ -246,13 +246,13 @@ def path_of(path: Any, name: str) -> str:
 
 
 def read_once(path: str) -> str:
-    """The path; of a pipe, which can be read only once, its name, and what it holds when that is read."""
+    """Return the path; for a pipe, which can be read only once, a `MemoryFile` that reads it when needed."""
     is_pipe = not isinstance(path, MemoryFile) and "://" not in path and Path(path).is_fifo()
     return MemoryFile(path, Path(path).read_bytes) if is_pipe else path
 
 
 def read_each_once(*given: Any) -> list[Any]:
-    """These paths as `read_once` has them, a pipe that is given twice once; data in memory as it is."""
+    """Apply `read_once` to paths, so that a pipe passed twice is read once; leaves other data as it is."""
     paths = {os.fspath(each) for each in given if isinstance(each, str | os.PathLike)}
     once = {path: read_once(path) for path in paths if path}
     return [
@@ -261,35 +261,35 @@ def read_each_once(*given: Any) -> list[Any]:
 
 
 def open_unpacking(path: str) -> tuple[pa.NativeFile, pa.NativeFile | None]:
-    """A stream of the file's unpacked bytes; and the packed file, if it is one."""
+    """Return a stream of the unpacked bytes; also the file itself if it is compressed."""
     with reading(path, "text"):
         return File.of(read_once(path)).unpack()
 
 
 @contextmanager
 def unpacked(path: str) -> Iterator[pa.NativeFile]:
-    """A stream of the file's unpacked bytes. Raises `SourceError` where it cannot be opened or read."""
+    """Open a stream of the unpacked bytes. Raises `SourceError` if the file cannot be opened or read."""
     stream, _ = open_unpacking(path)
     with stream:
         try:
             yield stream
-        except pa.ArrowInvalid:  # of what is read in it
+        except pa.ArrowInvalid:  # raised by a parser of the stream
             raise
         except (OSError, UnicodeError, pa.ArrowException) as error:
             raise unreadable(path, error, "text") from None
 
 
-# ---- what fails ----
+# ---- errors ----
 
 
-# what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,
+# what libraries raise for damaged bytes: invalid text, codes beyond the end of a dictionary, absurd sizes,
 # deep nesting
 DAMAGE = (OSError, pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
 
 
 @contextmanager
 def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
-    """Raise errors of Arrow and of the operating system as `SourceError`, in one line with the path."""
+    """Raise errors of Arrow and of the operating system as a `SourceError` of one line with the path."""
     try:
         yield
     except FastndcgError:
@@ -299,7 +299,7 @@ def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
 
 
 def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> SourceError:
-    """The error for a file of this kind that cannot be opened, or read to its end."""
+    """Return the error for a file that cannot be opened, or read to its end."""
     if isinstance(error, FileNotFoundError):
         folder = Path(path).parent
         is_missing = "://" not in path and not folder.is_dir()
@@ -319,21 +319,21 @@ def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> Source
     elif isinstance(error, MemoryError):
         reason = f"there is not enough memory for it ({reason})"
         step = f"Read it in parts, or on a machine with more memory. If it is small: {step}"
-    elif "wrong sequence of calls to bz2" in reason:  # pyarrow's, of which `bzip2 -d` reads the rest
+    elif "wrong sequence of calls to bz2" in reason:  # a limit of pyarrow; `bzip2 -d` reads the rest
         reason = "one of several concatenated bzip2 streams is empty"
         step = "Decompress it with bzip2 -d, and compress it again."
     return SourceError(f"{path} cannot be read: {reason}. {step}")
 
 
 def names_of(paths: Sequence[PathLike]) -> str:
-    """The first of several paths, and how many more there are, as messages have them."""
+    """Return the first path and the number of others, for messages."""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{os.fspath(paths[0])}{more}"
 
 
 @contextmanager
 def naming(paths: Sequence[PathLike]) -> Iterator[None]:
-    """Put the path before messages about its content; a table in memory has none."""
+    """Prefix messages with the path of the data; tables in memory have none."""
     if not paths:
         yield
         return
@@ -347,16 +347,16 @@ def naming(paths: Sequence[PathLike]) -> Iterator[None]:
         raise unreadable(names_of(paths), error) from None
 
 
-# ---- how far reading is ----
+# ---- progress ----
 
 
-# what to call with the bytes that were read of a file, as they lie on disk
+# called with the number of bytes read from disk
 tell_of_bytes: ContextVar[Callable[[int], None]] = ContextVar("tell_of_bytes", default=lambda _: None)
 
 
 @contextmanager
 def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
-    """Show how many bytes of these files are read, or call a function with them."""
+    """Report how many bytes of these files were read."""
     done = total = 0
 
     def tell(size: int) -> None:
@@ -366,7 +366,7 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
 
     with Task("Reading", "bytes", progress) as task:
         for path in paths:
-            with suppress(OSError, TypeError, ValueError):  # reading it will say what is wrong
+            with suppress(OSError, TypeError, ValueError):  # reading the file will report the error
                 total += Path(path).stat().st_size
         token = tell_of_bytes.set(tell)
         try:

@@ -1,7 +1,7 @@
-"""Parquet: a file, a folder, a glob, hive partitions, a list of them, or a URI.
+"""Read Parquet through pyarrow.
 
-pyarrow parses footers and pages: none of 60,000 damaged files ended the process. It does not check whether
-texts are UTF-8 and codes lie in their dictionary, so that is done here.
+None of 60,000 damaged files crashed pyarrow. It does not check that strings are UTF-8 and that codes lie
+within their dictionary, so this module does.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from fastndcg.tables.roles import Columns
     from fastndcg.typing import Path as PathLike
 
-# row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
-# joining (a column of one file read whole costs 20 to 25 % less than in pieces)
+# rows of the row groups that one task reads: few enough to occupy all threads, but many, because reading a
+# column at once takes 20 to 25 % less time than joining pieces
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
-# compressed bytes that pyarrow reads ahead of a column of a row group that is too large to be read at once
+# compressed bytes that pyarrow buffers per column, for row groups that are too large to read at once
 _BUFFER = 1 << 20
 _CODED = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "RLE_DICTIONARY"}
-# most bytes of a dictionary, unpacked bytes of each of its bytes, and bytes of a code
+# most bytes of a dictionary, its assumed compression ratio, and bytes of a code
 _DICTIONARY, _UNPACKED, _CODE = 1 << 20, 16, 3
 
 
 class _Unread:
-    """A file of any size, of which nothing is read: pyarrow opens the columns of a row group for no rows.
+    """A file of unknown size that is never read: pyarrow opens columns of a row group to read zero rows.
 
-    Where the metadata of a chunk contradicts the schema, that raises an error, while asking for the metadata
-    ends the process: with 27 of 30,000 damaged files.
+    That raises an error if the metadata of a chunk contradicts the schema, whereas asking for the metadata
+    crashes the process, with 27 of 30,000 damaged files.
     """
 
     closed = False
@@ -63,13 +63,13 @@ class _Unread:
 
 
 class Part(NamedTuple):
-    """A file and its footer, and which of its row groups to read."""
+    """A file, its footer, and the row groups to read."""
 
     file: File
     stamp: Stamp
     metadata: pq.FileMetaData
     schema: pa.Schema
-    rows: list[int]  # of each row group
+    rows: list[int]  # per row group
     groups: range
 
     @property
@@ -77,7 +77,7 @@ class Part(NamedTuple):
         return sum(self.rows[group] for group in self.groups)
 
     def chunks(self, name: str, groups: Sequence[int]) -> list[pq.ColumnChunkMetaData]:
-        """The chunks of a column, which may be nested, in these row groups. Raises `SourceError`."""
+        """Return the chunks of a column, which may be nested, in these row groups. Raises `SourceError`."""
         import pyarrow.parquet as pq
 
         metadata, schema = self.metadata, self.metadata.schema
@@ -92,8 +92,8 @@ class Part(NamedTuple):
 
     @contextmanager
     def open(self) -> Iterator[pa.NativeFile]:
-        """Read the file within this block. Raises `SourceError` for damage, and if the file changes."""
-        # not memory-mapped: it spared 3 to 7 %, and a file cut short meanwhile would kill the process
+        """Open the file. Raises `SourceError` if it is damaged or changes before the end of the block."""
+        # not memory-mapped: that saved 3 to 7 %, but truncating a mapped file kills the process
         with (
             reading(self.file.path),
             self.file.unchanged(self.stamp),
@@ -107,11 +107,11 @@ def read_footer(file: File) -> Part:
     import pyarrow.parquet as pq
 
     with reading(file.path):
-        stamp = file.stamp()  # before the footer: a file that changes in between is found out later
+        stamp = file.stamp()  # before the footer, so that a change in between is detected
         with file.open() as source:
             footer = pq.ParquetFile(source, pre_buffer=False)
             metadata, schema = footer.metadata, footer.schema_arrow
-        if KEY in (metadata.metadata or {}):  # what was added once all rows were written is not in the schema
+        if KEY in (metadata.metadata or {}):  # metadata added after all rows is not in the schema
             schema = schema.with_metadata((schema.metadata or {}) | {KEY: metadata.metadata[KEY]})
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
@@ -125,7 +125,7 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> Parque
     """Read the footer of each file, once. Raises as `read_parquet` does."""
     parts = list(in_threads(read_footer, files, threads))
     schema = parts[0].schema
-    keys = [key for key in files[0].partition if key not in schema.names]  # only in the names of folders
+    keys = [key for key in files[0].partition if key not in schema.names]  # in folder names only
     return ParquetFiles(
         format=PARQUET, paths=paths, threads=threads, decoders=threads, schema=schema, keys=keys, parts=parts
     )
@@ -155,7 +155,7 @@ class ParquetFiles(Dataset):
         return [*self.schema.names, *self.keys]
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        """The types of columns in all files. Raises `SourceError` where a column has none."""
+        """Return the types of columns in all files. Raises `SourceError` if they do not fit together."""
         types = {}
         for name in names:
             in_files, in_folders = list[tuple[str, pa.DataType]](), list[str | None]()
@@ -180,15 +180,14 @@ class ParquetFiles(Dataset):
         return types
 
     def only(self, groups: Sequence[range]) -> Self:
-        """The same files, of each only these row groups."""
+        """Return the same files, restricted to these row groups of each."""
         parts = [part._replace(groups=each) for part, each in zip(self.parts, groups, strict=True)]
         return replace(self, parts=parts)
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         types = self.types_of(columns.names) if types is None else dict(types)
         in_lists = is_list(types[columns.relevance])
-        # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings
-        # themselves
+        # ids repeat for each document of a query: dictionaries decode five times as fast as strings
         words = () if columns.grades is None else (columns.relevance,)
         repeated = () if in_lists else (*columns.id_columns, *columns.keep, *words)
         encoded = {name for name in repeated if name is not None and is_text(types[name])}
@@ -197,7 +196,7 @@ class ParquetFiles(Dataset):
         return replace(self, columns=columns, types=types, encoded=frozenset(encoded))
 
     def size(self) -> tuple[int, float]:
-        """The size of a row is estimated from the first row groups."""
+        """Estimate the size of a row from the first row groups; the number of rows is exact."""
         total = rows = 0.0
         for part in self.parts[:8]:
             n = sum(part.rows[group] for group in part.groups[:8])
@@ -208,13 +207,13 @@ class ParquetFiles(Dataset):
                 elif name in part.schema.names:
                     numbers = is_list(kind) and pa.types.is_primitive(kind.value_type)
                     for chunk in part.chunks(name, part.groups[:8]):
-                        # texts: their own bytes and an offset, or the code of a dictionary
+                        # strings: their bytes and an offset, or the code of a dictionary
                         total += chunk.num_values * (kind.value_type.bit_width / 8 if numbers else 8)
                         total += 0 if numbers else chunk.total_uncompressed_size
         return self.n_rows, total / rows + 4 if rows else 4.0
 
     def _spans(self, most: int) -> Iterator[Part]:
-        """Consecutive row groups of a file with at most `most` rows in all; a single one may have more."""
+        """Yield consecutive row groups of a file with at most `most` rows, or a single larger one."""
         for part in self.parts:
             start, rows = part.groups.start, 0
             for group in part.groups:
@@ -234,7 +233,7 @@ class ParquetFiles(Dataset):
         names: Sequence[str],
         progress: Progress = None,
     ) -> pa.Table:
-        """The named columns of all files: spans, or columns of spans, are tasks of several threads."""
+        """Read the named columns of all files. Threads read spans of row groups, or single columns."""
         types = self.types
         if list(types) != list(names):
             types = self.types_of(names)
@@ -249,7 +248,7 @@ class ParquetFiles(Dataset):
         if len(spans) >= 2 * self.threads:
             tasks = [(types, span, list(names)) for span in spans]
         else:
-            # columns are separate tasks if spans would leave threads idle; texts take as long as the others
+            # one task per column if spans would leave threads idle; strings take as long as all others
             short = list(self._spans(shorter)) if coded else []
             tasks = [(types, span, [name]) for name in names for span in (short if name in coded else spans)]
         chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
@@ -267,8 +266,8 @@ class ParquetFiles(Dataset):
         return pa.table({name: pa.chunked_array(chunks[name], types[name]) for name in names})
 
     def _joined(self, chunks: list[pa.Array]) -> list[pa.Array]:
-        """Numbers in one chunk, as scoring takes them, copied by all threads: one thread, for which it is new
-        memory, took a third of the time of 16.
+        """Join numbers to one chunk, as scoring needs them. All threads copy: a single one, which faults in
+        all of the memory, took a third of the time on 16 cores.
         """
         kind = chunks[0].type
         if not is_number(kind) or any(chunk.null_count for chunk in chunks):
@@ -284,11 +283,11 @@ class ParquetFiles(Dataset):
         return [pa.Array.from_buffers(kind, int(ends[-1]), [None, memory])]
 
 
-# ---- the rows of a span ----
+# ---- a span of row groups ----
 
 
 def read_span(task: tuple[Mapping[str, pa.DataType], Part, list[str]]) -> pa.Table:
-    """The named columns of a span, as these types, at once."""
+    """Read the named columns of a span as these types."""
     types, span, names = task
     with span.open() as source:
         file, stored = _open(source, types, span, names)
@@ -299,7 +298,7 @@ def read_span(task: tuple[Mapping[str, pa.DataType], Part, list[str]]) -> pa.Tab
 
 
 def read_steps(types: Mapping[str, pa.DataType], span: Part, names: list[str], most: int) -> Reader:
-    """The same in tables of at most `most` rows."""
+    """Read the named columns of a span in tables of at most `most` rows."""
     if span.n_rows <= most:
         yield read_span((types, span, names))
         return
@@ -313,7 +312,7 @@ def read_steps(types: Mapping[str, pa.DataType], span: Part, names: list[str], m
             return _finish(pa.Table.from_batches([batch]), types, span, names)
 
         batches = file.iter_batches(most, row_groups=list(span.groups), columns=stored, use_threads=False)
-        yield from map(finish, batches)  # a loop would keep each batch while the next one is read
+        yield from map(finish, batches)  # a loop would keep a batch while the next one is read
         if rows != span.n_rows:
             raise _miscounted(span, rows)
 
@@ -321,7 +320,7 @@ def read_steps(types: Mapping[str, pa.DataType], span: Part, names: list[str], m
 def _open(
     source: pa.NativeFile, types: Mapping[str, pa.DataType], span: Part, names: list[str], buffer: int = 0
 ) -> tuple[pq.ParquetFile, list[str]]:
-    """The file, and the columns to read from it, others being in the names of its folders."""
+    """Open the file. Also returns the columns that are stored in it rather than in folder names."""
     import pyarrow.parquet as pq
 
     stored = [name for name in names if name in span.schema.names]
@@ -335,16 +334,16 @@ def _open(
         ],
         pre_buffer=not (span.file.is_local or buffer),
         buffer_size=buffer,
-        page_checksum_verification=True,  # where the writer left checksums
+        page_checksum_verification=True,  # if the writer stored checksums
     )
     return file, stored
 
 
 def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether all pages seem to hold codes, by their size.
+    """Return whether all pages of a chunk seem to be dictionary-encoded, by their size.
 
-    Where values follow because the dictionary was full, pyarrow's dictionary of a batch has all values of the
-    row group so far, and takes 50 to 300 ns a row; to read values and encode them takes 40 to 240.
+    If the dictionary was full and plain values follow, each batch of pyarrow has a dictionary of all values
+    of the row group so far. That takes 50 to 300 ns a row, reading and encoding plain values 40 to 240.
     """
     if not chunk.has_dictionary_page or not _CODED.issuperset(chunk.encodings):
         return False
@@ -357,7 +356,7 @@ def _miscounted(span: Part, rows: int) -> pa.ArrowInvalid:
 
 
 def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Part, names: list[str]) -> pa.Table:
-    """The columns as these types, with those that the names of folders give."""
+    """Cast columns to these types, and add those of folder names."""
     columns = {}
     for name in names:
         kind = types[name]
@@ -375,7 +374,7 @@ def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Part, names
 
 
 def _check_texts(name: str, column: pa.ChunkedArray) -> None:
-    """Raise `ArrowInvalid` for texts that are not UTF-8, and for codes beyond a dictionary."""
+    """Raise `ArrowInvalid` for strings that are not UTF-8, and for codes beyond the end of a dictionary."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:

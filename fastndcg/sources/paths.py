@@ -1,4 +1,4 @@
-"""Find the files of a path: one file, all in a folder, or those that match a pattern."""
+"""Find the files of a path: a file, all files in a folder, or those that match a pattern."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
 
 
 def find_files(paths: list[PathLike], kind: Format) -> list[File]:
-    """All files of the paths, each once. Of folders and patterns, only files of this format.
+    """List all files of the paths, each once. Folders and patterns yield only files of this format.
 
-    A file that links in a folder lead to again counts once. Raises `SourceError` if two paths name one file.
+    Several links to one file in a folder count once. Raises `SourceError` if two paths name one file.
     """
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
@@ -59,16 +59,16 @@ def find_files(paths: list[PathLike], kind: Format) -> list[File]:
 
 
 def local_files(paths: Iterable[str]) -> Iterator[str]:
-    """All files on this machine, of any format, that paths, folders and patterns name."""
+    """Yield the local files of any format that paths, folders and patterns name."""
     for path in filter(None, paths):
-        with suppress(OSError, ValueError, SourceError):  # the error of reading says more
+        with suppress(OSError, ValueError, SourceError):  # reading will raise a better error
             file = File.of(path)
             if file.is_local:
                 yield from _listed(file)[1]
 
 
 def _listed(file: File) -> tuple[fs.FileType, list[str]]:
-    """The type of a path, and its files: itself, all in a folder, or all that match if it is not found."""
+    """Return the type of a path and its files: itself, all files in a folder, or all matches of a pattern."""
     filesystem = file.filesystem or fs.LocalFileSystem()
     info = filesystem.get_file_info(file.path)
     if info.type == fs.FileType.NotFound:
@@ -94,7 +94,7 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
         if is_a not in (fs.FileType.NotFound, fs.FileType.Directory):
             return [file]
         each = [file._replace(path=inside) for inside in found]
-        # those without an ending that begin as the format does, as Hive and Trino write Parquet
+        # Hive and Trino write Parquet files without an ending
         files = [one for one in each if kind.has_ending(one.path)] or [
             one for one in each if "." not in basename(one.path) and re.match(kind.begins, one.start(8)[0])
         ]
@@ -122,7 +122,7 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
 
 
 def _files_of(filesystem: fs.FileSystem, info: fs.FileInfo) -> list[str]:
-    """A file itself, or all files in a folder."""
+    """Return a file itself, or all files in a folder."""
     if info.type == fs.FileType.File:
         return [info.path]
     inside = _inside(filesystem, info, recursive=True)
@@ -135,7 +135,7 @@ def _hidden(inside: str) -> bool:
 
 
 def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
-    """The files that match a pattern, which is expanded part by part; `**` is any number of folders."""
+    """Expand a pattern part by part; `**` matches any number of folders."""
     parts = pattern.split("/")
     fixed = next(place for place, part in enumerate(parts) if _WILDCARDS.search(part))
     start = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")
@@ -156,12 +156,12 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
 def _inside(
     filesystem: fs.FileSystem, folder: fs.FileInfo, *, recursive: bool = False
 ) -> Iterable[fs.FileInfo]:
-    """What is in a folder, or also in the folders in it, each of which is entered once: links may lead up."""
+    """List a folder, and with `recursive` its subfolders, entering each once: links may lead up."""
     found, seen, waiting = list[fs.FileInfo](), set[object](), [folder]
     if not recursive or not isinstance(filesystem, fs.LocalFileSystem):
         found += filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))
         return found
-    for inner in waiting:  # grows
+    for inner in waiting:  # grows in the loop
         if (identity := identity_of(inner.path)) not in seen:
             seen.add(identity)
             inside = filesystem.get_file_info(fs.FileSelector(inner.path))
@@ -171,9 +171,9 @@ def _inside(
 
 
 def identity_of(path: str) -> object:
-    """What all names of a file or folder on this machine have in common, through links too."""
+    """Return a key that all names of a local file or folder share, including links."""
     with suppress(OSError):
-        status = os.stat(path)  # noqa: PTH116 - filesystems have texts as paths
+        status = os.stat(path)  # noqa: PTH116 - paths are strings here
         if status.st_ino:
             return status.st_dev, status.st_ino
     return path

@@ -1,4 +1,4 @@
-"""Read the tables of many readers in order, while threads decode the next ones."""
+"""Yield the tables of many readers in order, while threads decode ahead."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from fastndcg.errors import SourceError
 
 Reader = Generator[pa.Table, None, None]
 
-_PATIENCE = 1.0  # seconds to wait for a table before checking that the threads still live
-# readers after which Arrow releases unused memory: after every 16 it took 7 % of the time
+_PATIENCE = 1.0  # seconds to wait for a table before checking that the threads are alive
+# readers after which Arrow releases unused memory; doing so after every 16 took 7 % of the time
 _READERS_PER_RELEASE = 32
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Yield the tables of all readers in order, while threads decode one table ahead for each reader; with 0
-    threads the caller's decodes each as it is needed.
+    """Yield the tables of all readers in order, while threads decode one table ahead of each reader. With 0
+    threads, the calling thread decodes tables as they are needed.
 
-    If there are several threads, the caller's is one of them: it decodes when it would otherwise wait. With
-    one more thread than cores, threads waited for each other and for Python's lock, and reading and scoring
-    took a fifth longer.
+    The calling thread is one of several: it decodes when it would otherwise wait. With one more thread than
+    cores, threads waited for each other and for the GIL, and reading and scoring took a fifth longer.
 
-    The threads live from the first table to the last. Arrow's allocator keeps memory for the thread that used
-    it: with a new thread for each reader, which had to fault in all of its memory, decoding took a third
-    longer. They are no pool: Python waits for those at exit, even if a stream was not read to its end.
+    The threads live from the first table to the last: Arrow's allocator keeps memory per thread, and with a
+    new thread for each reader, which faults in its memory anew, decoding took a third longer. They are not a
+    pool, because Python waits for pools at exit, even if a stream was not read to its end.
 
     >>> readers = [(pa.table({"a": [row]}) for row in rows) for rows in ([1, 2], [], [3])]
     >>> list(decoded_ahead(iter(readers), 2))[2]["a"][0]
@@ -41,9 +40,9 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         for reader in readers:
             yield from reader
         return
-    # open readers, each with a queue for its next table, the error of it, or None at its end
+    # open readers, each with a queue for its next table, its error, or None at its end
     readings: deque[tuple[Reader, SimpleQueue[Any]]] = deque()
-    # those whose next table no thread decodes yet, and a token for each: a fork could leave a lock held
+    # readers whose next table no thread decodes yet, and a token for each; a fork could leave a lock held
     wanted: deque[tuple[Reader, SimpleQueue[Any]]] = deque()
     tokens: SimpleQueue[bool] = SimpleQueue()
     decoders: list[threading.Thread] = []
@@ -59,7 +58,7 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         reader, decoded = wanted.popleft()
         try:
             decoded.put(next(reader, None))
-        except BaseException as error:  # noqa: BLE001 - raised again when its table is asked for
+        except BaseException as error:  # noqa: BLE001 - raised again by `next_table`
             decoded.put(error)
 
     def decode() -> None:
@@ -83,7 +82,7 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         if isinstance(item, BaseException):
             raise item
         if item is not None:
-            wanted.appendleft(readings[0])  # before all others, since its table is needed first
+            wanted.appendleft(readings[0])  # first, since its table is needed next
             tokens.put(True)
         return item
 
@@ -95,7 +94,7 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         begin(threads + 1)
         done = 0
         while readings:
-            # not a for loop, whose variable would keep a table alive while the next one is decoded
+            # a for loop would keep a table alive while the next one is decoded
             yield from iter(next_table, None)
             readings.popleft()
             done += 1
@@ -109,6 +108,6 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
         for decoder in decoders:
             decoder.join()
         for reader, _ in readings:
-            # in a forked process a reader may seem to run for ever, in a thread that does not exist there
+            # in a forked process, a reader may seem to run in a thread that does not exist there
             with suppress(ValueError):
                 reader.close()

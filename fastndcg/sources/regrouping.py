@@ -1,6 +1,4 @@
-"""Queries whose rows are not contiguous: found in the tables of a stream by keys of their ids, of 8 bytes
-each, and their rows put together on disk.
-"""
+"""Detect queries whose rows are not contiguous in a stream, by hashes of ids, and group them on disk."""
 
 from __future__ import annotations
 
@@ -36,11 +34,11 @@ class NotGroupedError(InputError):
 
 
 class Groups:
-    """The queries of the tables so far, of which a key of 8 bytes is kept.
+    """The queries of the tables so far, as hashes of 8 bytes.
 
-    Equal hashes only suggest that a query returns: of a hundred million texts two have equal hashes once in
-    four thousand times. Rows are then regrouped, which costs time, unless `is_gone` says that they cannot be
-    read again.
+    Equal hashes only suggest that a query returns: two of a hundred million ids collide once in four thousand
+    times. Rows are then regrouped, which only costs time, unless `is_gone` says that they cannot be read
+    again.
     """
 
     def __init__(self, dataset: Dataset, *, is_gone: bool = False) -> None:
@@ -49,7 +47,7 @@ class Groups:
         self._seen = SeenKeys()
 
     def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
-        """Ids and offsets of the queries of a table, and whether the first continues the table before."""
+        """Return ids and offsets of the queries of a table, and whether the first began in the last table."""
         dataset = self._dataset
         with naming(dataset.paths):
             grouped = grouped_rows(table, dataset.columns, first_row + dataset.first_row)
@@ -66,7 +64,7 @@ class Groups:
         return ids, offsets, continues
 
     def refuse(self, ids: pa.Array, row: int) -> InputError:
-        """The error for a query whose rows are not contiguous."""
+        """Return the error for a query whose rows are not contiguous."""
         columns, name = self._dataset.columns, ids[0].as_py()
         shown = f'"{name}"' if isinstance(name, str) else str(name)
         try:
@@ -84,13 +82,13 @@ class Groups:
 
 
 class SeenKeys:
-    """A set of keys of 8 bytes, as sorted arrays. Of overlapping arrays, each is twice the next or more."""
+    """A set of hashes, as sorted arrays. Of overlapping ones, each is at least twice as long as the next."""
 
     def __init__(self) -> None:
         self._sorted: list[UInt64] = []
 
     def add(self, keys: UInt64) -> Int64:
-        """Add keys. Returns the positions of keys that were in the set already, or that are added twice."""
+        """Add keys. Returns the positions of keys that were in the set already, or are added twice."""
         order = np.argsort(keys, kind="stable")
         new = keys[order]
         found = np.zeros(len(new), np.bool_)
@@ -104,11 +102,11 @@ class SeenKeys:
         while len(self._sorted) > 1:
             one, other = self._sorted[-2:]
             apart = bool(one[-1] < other[0] or other[-1] < one[0])
-            if len(one) > 2 * len(other) or (len(one) >= _LONG and apart):  # long arrays stay apart then
+            if len(one) > 2 * len(other) or (len(one) >= _LONG and apart):
                 break
             merged = np.concatenate([one, other])
             del self._sorted[-2:], one, other  # frees memory for the sort, which needs half as much again
-            merged.sort(kind="stable")  # which merges integers that are sorted already
+            merged.sort(kind="stable")  # merges the two sorted runs
             self._sorted.append(merged)
         return np.sort(order[found])
 
@@ -117,18 +115,18 @@ class SeenKeys:
 
 
 class Spill:
-    """Rows of each part on disk: a temporary file of Arrow streams, one for each table and part.
+    """Rows on disk, partitioned by query: a temporary file of Arrow streams, one per table and part.
 
-    Another `turn` of the hash divides a part again. If the system allows it, the file has no name, so that it
-    disappears even if the process is killed.
+    A part can be divided again with another `turn` of the hash. Where the system allows it, the file has no
+    name and disappears even if the process is killed.
     """
 
     def __init__(self, n_parts: int, expected: int, turn: int = 0) -> None:
-        import tempfile  # here, as in `files`
+        import tempfile  # slow to import
 
-        self._expected, self._turn = expected, turn  # the bytes of all rows
-        self._starts: list[list[int]] = [[] for _ in range(n_parts)]  # of the streams of each part
-        self.rows = [0] * n_parts  # of each part
+        self._expected, self._turn = expected, turn  # bytes of all rows
+        self._starts: list[list[int]] = [[] for _ in range(n_parts)]  # positions of the streams of each part
+        self.rows = [0] * n_parts  # rows of each part
         with self._refusing("written"):
             self._file: Any = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115
         self._sink = pa.output_stream(pa.PythonFile(self._file, "w"), buffer_size=1 << 20)
@@ -142,7 +140,7 @@ class Spill:
                 file.close()
 
     def add(self, table: pa.Table, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
-        """Write rows to the parts of their ids, with their numbers, or the number of the first."""
+        """Write rows to the parts of their ids. `numbers` are their row numbers, or that of the first."""
         parts = parts_of(ids, len(self.rows), self._turn)
         order = np.argsort(parts, kind="stable")
         starts = offsets_from(np.bincount(parts, minlength=len(self.rows)))
@@ -151,7 +149,7 @@ class Spill:
         table = table.unify_dictionaries().take(column_of(order)).append_column("", column_of(rows))
         for part in np.flatnonzero(np.diff(starts)).tolist():
             piece = table.slice(starts[part], starts[part + 1] - starts[part])
-            # of dictionaries the values that occur, so that the text of an id is written once
+            # dictionaries of the values that occur, so that each string is written once
             kept = [decode(each).dictionary_encode() if _is_coded(each) else each for each in piece.columns]
             piece = pa.table(kept, names=table.column_names).combine_chunks()
             self.rows[part] += len(piece)
@@ -161,7 +159,7 @@ class Spill:
                     writer.write_table(piece)
 
     def tables(self, part: int, count: int | None = None) -> Iterator[tuple[Int64, pa.Table]]:
-        """Numbers and rows of a part, in their order: of so many of its pieces at a time, or of all."""
+        """Yield row numbers and rows of a part, in order: `count` of its pieces at a time, or all at once."""
         starts = iter(self._starts[part])
         while some := list(islice(starts, count)):
             with self._refusing("read back"):
@@ -176,7 +174,7 @@ class Spill:
 
     @contextmanager
     def _refusing(self, action: str) -> Iterator[None]:
-        """Say what to do where the disk is full, or broken."""
+        """Word the errors of a full or broken disk."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -196,7 +194,7 @@ def _is_coded(column: pa.ChunkedArray) -> bool:
 
 
 def parts_of(ids: pa.Array | pa.ChunkedArray, n_parts: int, turn: int = 0) -> npt.NDArray[Any]:
-    """The part of each row, which differs from turn to turn."""
+    """Return the part of each row; another turn divides ids differently."""
     if isinstance(ids, pa.ChunkedArray):
         return np.concatenate([parts_of(chunk, n_parts, turn) for chunk in ids.chunks])
     if pa.types.is_dictionary(ids.type):
@@ -206,5 +204,5 @@ def parts_of(ids: pa.Array | pa.ChunkedArray, n_parts: int, turn: int = 0) -> np
     for _ in range(turn + 1):
         keys = mix(keys)
     parts = keys % np.uint64(n_parts)
-    # NumPy sorts 16 bits by counting, in linear time
+    # NumPy sorts 16 bits in linear time
     return parts.astype(np.uint16 if n_parts <= 1 << 16 else np.int64)

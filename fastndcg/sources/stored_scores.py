@@ -1,4 +1,4 @@
-"""Stored results, written by `Scores.write_parquet` or `fastndcg score --out`, as `Scores` again."""
+"""Read results that `Scores.write_parquet` or `fastndcg score --out` stored, as `Scores`."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Stored(NamedTuple):
     path: str
     measures: list[Measure]
     read: Callable[[], pa.Table]
-    signatures: dict[str, Any]  # by measure, or by run and measure; empty where they are not known
+    signatures: dict[str, Any]  # by measure, or by run and measure; empty if unknown
 
 
 def find_stored(dataset: Dataset, roles: Roles) -> Stored | None:
-    """The files as results if the last columns of the first file are measures; otherwise None.
+    """Return the files as results if the last columns of the first file are measures, otherwise None.
 
     A file with a column of grades and one of scores, by given or usual names, holds predictions.
     """
@@ -49,7 +49,7 @@ def find_stored(dataset: Dataset, roles: Roles) -> Stored | None:
 
 
 def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
-    """Measures of the last columns; text does not say in what notation they were asked for."""
+    """Return the measures of the last columns. Text does not store their original notation."""
     given = {"relevance": roles.relevance, "score": roles.score}
     if all(name in schema.names or fitting(schema.names, role) for role, name in given.items()):
         return []
@@ -68,7 +68,7 @@ def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> l
 
 
 def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
-    """Scores of the wanted measures by the name of their run; the name is None if results have no runs."""
+    """Return the scores of the wanted measures by run; the only key is None if results have no runs."""
     path, names = stored.path, [str(measure) for measure in stored.measures]
     for measure in wanted:
         if measure not in stored.measures:
@@ -99,7 +99,7 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
 
 
 def _still_true(scores: Scores, signatures: Any) -> dict[str, str]:
-    """Signatures of these queries: not those of others, of which a table was cut."""
+    """Return the signatures that are valid for these queries, in case rows were removed from the table."""
     queries = scores._digests.of_queries() if signatures else ""
     texts = signatures.items() if isinstance(signatures, dict) else ()
     return {
@@ -112,7 +112,7 @@ def _still_true(scores: Scores, signatures: Any) -> dict[str, str]:
 
 
 def _read(dataset: Dataset, n_measures: int) -> pa.Table:
-    """All columns: the last ones as numbers with NaN for empty, ids as written, the others as inferred."""
+    """Read all columns: measures as numbers with NaN for empty, ids as written, others as inferred."""
     names = dataset.names
     numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
     ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]

@@ -1,4 +1,4 @@
-"""Streams: rankings of any size are read and evaluated a part at a time, in bounded memory.
+"""Streams: read and evaluate rankings of any size a part at a time, in bounded memory.
 
 Tables are decoded ahead, cut between queries, and regrouped if necessary. Only the values of queries are
 kept. They have the same bits as in memory, since no value depends on other queries.
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores
     from fastndcg.sources.dataset import Dataset
 
-    # rows, their numbers or that of the first, and their queries unless they are yet to be found
+    # rows; their row numbers, or that of the first; their grouping, or None if it is not known yet
     Part = tuple[pa.Table, int | Int64, Grouped | None]
 
-_LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
-# bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
-# Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
+_LOOK = 1 << 16  # rows that usually show whether all are grouped by query
+# bytes per row on top of its columns: while scoring, for runs of ids and what Arrow's allocator keeps; while
+# sorting by query, for codes, orders and copies
 _SCORING, _ORDERING = 24, 64
-_TURNS = 2  # in which a part that is too large is parted again
-_MORE = 4  # times as many rows as are held are expected of a stream of unknown length
+_TURNS = 2  # how often a part that is too large is divided again
+_MORE = 4  # expected length of a stream of unknown length, in multiples of the rows so far
 
 
 def threads_ahead(threads: int | None) -> int:
-    """The number of threads that decode ahead."""
+    """Return the number of threads that decode ahead."""
     return check_threads(threads) or min(int(pa.cpu_count()), 4)
 
 
@@ -89,12 +89,12 @@ class TableStream:
             raise InputTypeError(f"grouped={grouped!r} is not known; expected True, or None to find out")
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
-        self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least
+        self._in_memory = in_memory  # bytes up to which rows are regrouped in memory
         self._dataset, self.columns = dataset, dataset.columns
         self._documents = 0  # of the last evaluation
         self._progress = progress
         self._decoders = min(dataset.decoders, threads)
-        # scoring with several threads on cores that also decode was a third slower than with one thread
+        # scoring with several threads on cores that also decode was a third slower than with one
         self._scoring_threads = max(1, pa.cpu_count() - threads)
         with naming(self._dataset.paths):
             self.n_rows, self._per_row = dataset.size()
@@ -112,7 +112,7 @@ class TableStream:
 
     @property
     def _fits(self) -> bool:
-        """Whether all rows, in any order, fit into memory at once."""
+        """Whether all rows fit into memory at once, in any order."""
         is_known = self._dataset.is_exact and not self.grouped
         return is_known and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory
 
@@ -121,7 +121,7 @@ class TableStream:
             yield from map(itemgetter(0), parts)
 
     def _stands_grouped(self) -> bool:
-        """Whether rows may be grouped. Reads only the query ids, unless an earlier pass has found out."""
+        """Return whether rows may be grouped. Reads only query ids, unless an earlier pass found out."""
         if not (self.grouped or self._known_grouped or self._fits) and self._dataset.can_be_read_again:
             groups = self._groups()
             try:
@@ -153,9 +153,9 @@ class TableStream:
         with closing(self._tables(list(self._dataset.types))) as tables:
             first = list(islice((each for each in tables if len(each[1])), 1))
             if not (regroup or self.grouped or self._known_grouped) and columns.id_columns:
-                # before others are scored in vain
+                # before scoring the first rows in vain
                 regroup = not all(self._seems_grouped(table) for _, table in first)
-            every = chain(map(first.pop, range(-len(first), 0)), tables)  # pops: no table is kept
+            every = chain(map(first.pop, range(-len(first), 0)), tables)  # `pop` frees the first table
             make = self._regrouped if regroup else self._whole_lists if self._is_lists else self._whole_tables
             yield from starmap(part_of, make(every))
         oddities.warn()
@@ -185,8 +185,8 @@ class TableStream:
             self._tell(first_row + len(table))
 
     def _whole_tables(self, tables: Iterable[tuple[int, pa.Table]]) -> Iterator[Part]:
-        """Yield the rows of the queries that each table completes, and the number of the first; the last
-        query waits, as the next table may continue it.
+        """Yield the rows of the queries that each table completes. The last query of a table waits, since the
+        next table may continue it.
         """
         groups = self._groups(is_begun=True)
         begun: list[pa.Table] = []
@@ -196,8 +196,7 @@ class TableStream:
                 continue
             ids, offsets, continues = groups.of(table, first_row)
             if begun:
-                # scored together with the queries of this table: scoring it alone took as long as copying two
-                # columns
+                # scored together with this table: scoring it alone took as long as copying two columns
                 offsets = np.append(0, offsets[continues:] + len(begun[0]))
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
@@ -209,9 +208,9 @@ class TableStream:
                 yield rows.slice(0, int(offsets[end])), done - len(rows), queries
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
-                # or its slice would keep the whole table in memory
+                # a slice would keep the whole table in memory
                 begun = [pa.table(list(map(copied, begun[0].columns)), names=begun[0].column_names)]
-            del table, rows  # frees them before the next table is awaited
+            del table, rows  # free them before waiting for the next table
             self._tell(done)
         if begun_id:
             queries = Grouped(begun_id, np.array([0, len(begun[0])]))
@@ -222,7 +221,7 @@ class TableStream:
     def _regrouped(
         self, tables: Iterable[tuple[int | Int64, pa.Table]], expected: int = 0, turn: int = 0
     ) -> Iterator[Part]:
-        """All rows at once if they fit into memory, or else by hash of the query, by way of the disk."""
+        """Yield all rows together if they fit into memory, or else in parts by hash of the query."""
         dataset, spill = self._dataset, None
         held: list[tuple[Any, pa.Table]] = []
         size = rows = 0
@@ -253,13 +252,13 @@ class TableStream:
                 yield pa.concat_tables(every, promote_options="default"), 0, None
                 return
             for part, count in enumerate(spill.rows):
-                # more than were expected, but no more often: one query may have them all
+                # larger than expected; not divided again and again, since one query may have all rows
                 if turn < _TURNS and self._parts_of(count) > 2 and not dataset.is_exact:
                     yield from self._regrouped(spill.tables(part, len(spill.rows)), count, turn + 1)
                     continue
                 for of_part, whole in spill.tables(part):
                     columns = dict(zip(whole.column_names, whole.columns, strict=True))
-                    for name in self.columns.keep:  # whose codes may have been narrower
+                    for name in self.columns.keep:  # codes may have been narrowed
                         columns[name] = columns[name].cast(dataset.types[name])
                     with naming(dataset.paths):
                         grouped = grouped_rows(whole, self.columns, of_part + dataset.first_row)
@@ -272,7 +271,7 @@ class TableStream:
     # ---- reading ----
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
-        """Tables of the named columns, in order, and the number of the first row of each."""
+        """Yield the number of the first row, and the named columns, of each table in order."""
         in_flight = self._decoders + 4
         most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
         readers, done = self._dataset.readers(names, most), 0
@@ -283,11 +282,11 @@ class TableStream:
             return done - len(table), table
 
         with closing(decoded_ahead(readers, self._decoders)) as tables:
-            yield from map(number, tables)  # a loop would keep each table while the next is awaited
+            yield from map(number, tables)  # a loop would keep a table while waiting for the next
         self.n_rows = done
 
     def _rankings(self, table: pa.Table, numbers: int | Int64, grouped: Grouped | None) -> Rankings:
-        """Rankings of these rows. A fault of rows that were set aside is that of the first faulty ones."""
+        """Return rankings of these rows. Errors in spilled rows are reported for the first faulty row."""
         try:
             with naming(self._dataset.paths), dispatch.part_of(self.n_rows, len(table)):
                 fields = fields_of_table(
@@ -304,7 +303,7 @@ class TableStream:
                 for first_row, beginning in tables:
                     if len(beginning):
                         self._rankings(beginning, first_row, None)
-            raise  # what concerns rows that are far apart
+            raise  # concerns rows that are far apart
         return Rankings._of(**fields)
 
     def _tell(self, done: int) -> None:
@@ -319,7 +318,7 @@ class TableStream:
     # ---- for `Scores` ----
 
     def _count(self, count: Callable[[Rankings], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-        """A number for each query, in the order of `evaluate`."""
+        """Return a number for each query, in the order of `evaluate`."""
         from fastndcg.measures import NumRet
         from fastndcg.scores.scores import Scores
 
@@ -331,7 +330,7 @@ class TableStream:
 
 
 class Sink(Protocol):
-    """What `evaluate(..., sink=)` gives results of queries to as they are computed."""
+    """Receives results of queries as `evaluate(..., sink=)` computes them."""
 
     def write(self, results: pa.Table) -> None:
         """Write the results of the next queries."""
@@ -343,10 +342,10 @@ class Sink(Protocol):
 def evaluate_stream(
     stream: TableStream, score: Callable[[Rankings], Scores], sink: Sink | None = None
 ) -> Scores:
-    """Scores of all queries of a stream, in the order in which they first appear.
+    """Return the scores of all queries of a stream, in order of first appearance.
 
-    `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all
-    results at the end.
+    `score` evaluates one part. `sink` receives the results of each part, or all of them at the end if rows
+    are not grouped by query.
     """
     with Task("Reading and scoring", "rows", stream._progress):
         try:
@@ -366,7 +365,8 @@ def _evaluate(
 
     parts: list[Scores] = []
     first_rows: list[Int64] = []
-    digests, signs = digests_of(stream._nothing()), hasattr(sink, "sign")  # which take time
+    signs = hasattr(sink, "sign")  # computing digests takes time
+    digests = digests_of(stream._nothing())
     stream._documents = 0
     with closing(stream._parts(regroup=regroup)) as found:
         for rankings, rows in found:
@@ -377,13 +377,13 @@ def _evaluate(
             scored = _detach(attached)
             del attached
             stream._documents += rankings.n_docs
-            del rankings  # frees them before the next part is awaited
+            del rankings  # free them before waiting for the next part
             if rows is not None:
                 first_rows.append(rows)
             elif sink is not None:
                 sink.write(scored._frame())
             parts.append(scored)
-            # unjoined ids of 4.6 million queries kept the system from reclaiming twice their size
+            # without joining, ids of 4.6 million queries kept twice their size from being reclaimed
             while len(parts) > 1 and len(parts[-2].queries) <= 2 * len(parts[-1].queries):
                 joined = _join(parts[-2:])
                 parts[-2:] = [joined._of(joined.queries.combine_chunks())]
@@ -393,21 +393,21 @@ def _evaluate(
         scores = scores._of(scores.queries.take(column_of(order)), order)
     if sink is not None and (first_rows or not parts):
         sink.write(scores._frame())
-    # scores know what they were computed of, or the stream that tells
+    # scores keep the digests of their data, or the stream from which these can be computed
     scores.__dict__.update({"_digests": digests} if signs else {"_stream": stream})
     sign(sink, scores)
     return scores
 
 
 def sign(sink: Sink | None, scores: Scores) -> None:
-    """Give the signatures to a place of results that takes them, once all results are written."""
+    """Pass the signatures to a sink that stores them, after all results were written."""
     give = getattr(sink, "sign", None)
     if give is not None:
         give(scores._all_signatures())
 
 
 def _detach(scores: Scores) -> Scores:
-    """The same scores without references to arrays of documents, and without values that do not occur."""
+    """Return the scores without references to arrays of documents, and without unused dictionary values."""
     queries = scores.queries
     for place, field in enumerate(queries.schema):
         column = queries[field.name]
@@ -439,7 +439,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def bytes_of(memory: int | str | None) -> int:
-    """A number of bytes, from a number or a text such as "2GB".
+    """Parse an amount of memory, a number or a string such as "2GB", into bytes.
 
     >>> bytes_of("512 MB"), bytes_of("1.5g")
     (536870912, 1610612736)

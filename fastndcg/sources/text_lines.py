@@ -1,7 +1,8 @@
-"""Text files of lines: judgments, runs and LETOR, in blocks of whole lines that threads parse.
+"""Read text files of lines, judgments, runs and LETOR, in blocks of whole lines that threads parse.
 
-A `Form` says which fields a line has, and patterns find them. A block whose lines all have as many fields,
-with one blank or one tab between any two, goes to pyarrow's CSV reader, which takes half the time.
+A `Form` declares the fields of a line, which regular expressions match. A block whose lines all have the same
+number of fields, with single blanks or single tabs between them, is parsed by pyarrow's CSV reader instead,
+in half the time.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
     from fastndcg.typing import Path as PathLike
 
 _BLANK, _NEWLINE = 32, 10
-_SLICE = 1 << 17  # bytes that are looked at together: NumPy's memory for more is new each time
+_SLICE = 1 << 17  # bytes examined together; for more, NumPy allocates new memory each time
 _MARK = b"\xef\xbb\xbf"
 _BLANKS = bytes.maketrans(bytes(range(_BLANK)), b" " * _BLANK)
-# a blank, what is none, and a blank within what tabs separate
+# a blank, any other byte, and a blank other than a tab
 _B, _S, _I = r"[\x00-\x20]", r"[^\x00-\x20]", r"[\x00-\x08\x0a-\x20]"
 
 
 class Form(NamedTuple):
-    """Lines of one kind: their fields, which blanks separate, or a pattern with the same names."""
+    """A kind of line: its fields, separated by blanks, or a pattern with groups of the same names."""
 
-    wanted: str  # in words, for messages
-    fields: tuple[str, ...] = ()  # query, doc, value, intent and tag; "" is not read
+    expected: str  # for messages
+    fields: tuple[str, ...] = ()  # query, doc, value, intent and tag; "" is ignored
     is_open: bool = False  # the last field may have several words
     pattern: str = ""
 
@@ -56,7 +57,7 @@ RUN = Form(
 THREE_FIELDS = Form(
     "a line of an MS MARCO run: query doc rank; or of query doc score", ("query", "doc", "value")
 )
-JUDGED = THREE_FIELDS._replace(wanted="a line of judgments: query doc grade, or query iteration doc grade")
+JUDGED = THREE_FIELDS._replace(expected="a line of judgments: query doc grade, or query iteration doc grade")
 LISTED = Form(
     "a line of a judgment list: grade qid:query # doc",
     pattern=rf"^{_B}*(?P<value>{_S}+){_B}+qid:(?P<query>{_S}+)[^#]*#{_B}*(?:docid{_B}*={_B}*)?(?P<doc>{_S}+)",
@@ -65,44 +66,44 @@ LETOR_LINE = Form(
     "label qid:query feature:value ...",
     pattern=rf"^{_B}*(?P<value>[^#\x00-\x20]{_S}*)(?:{_B}+qid:(?P<query>{_S}+))?",
 )
-_BLOCK = 1 << 20  # bytes, which stay in the second-level cache with what is made of them
+_BLOCK = 1 << 20  # bytes; a block and its columns stay in the second-level cache
 
 
 class Lines(NamedTuple):
-    """Columns of a file, a row for each line that is neither empty nor a comment."""
+    """Columns of a file: one row per line, except for empty lines and comments."""
 
-    query_codes: Array  # for each row, which of `queries`
-    queries: pa.Array  # distinct query ids in order of first appearance; "" of a line of LETOR without one
-    # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
+    query_codes: Array  # index into `queries`, per row
+    queries: pa.Array  # distinct query ids in order of first appearance; "" for LETOR lines without one
+    # large_string, or large_binary if some id is not UTF-8; empty if lines have no ids
     docs: pa.Array
     values: npt.NDArray[np.float64]
-    intents: pa.Array  # large_binary; empty where they are not read
-    skipped: Array  # rows before which a line was skipped
-    tag: str  # of the last line with a row on it
+    intents: pa.Array  # large_binary; empty unless they are read
+    skipped: Array  # for each skipped line, the row that follows it
+    tag: str  # of the last row
     form: Form
 
     def line_of(self, row: int) -> int:
-        """Line of a row in the file, from 1."""
+        """Return the line number of a row, from 1."""
         return row + 1 + int(np.searchsorted(self.skipped, row, side="right"))
 
 
 class Block(NamedTuple):
-    """Columns of a block; `skipped` are its rows before which a line was skipped."""
+    """Columns of a block of lines."""
 
-    queries: pa.Array  # a row for each run of rows of one query
-    ends: Array  # of the runs
+    queries: pa.Array  # one id per run of rows of a query
+    ends: Array  # ends of the runs
     docs: pa.Array
     values: Array
     intents: pa.Array
-    skipped: Array
+    skipped: Array  # for each skipped line, the row that follows it
 
 
 def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: int = _BLOCK) -> Lines:
-    """Columns of all lines of a plain, gzip, bzip2 or Zstandard file, in the last of the forms that its first
-    line has, or else the first.
+    """Read all lines of a plain or compressed file, in the last form that its first line matches, or else in
+    the first form.
 
-    Warns of query ids that begin with #, which may have been meant as comments. Raises `SourceError` for a
-    file that cannot be read, or a malformed line, with its number and text.
+    Warns about query ids that begin with #, which may be comments. Raises `SourceError` if the file cannot be
+    read, and for a malformed line, with its number and text.
     """
     path, form = path_of(path, "path"), forms[0]
     stream, packed = open_unpacking(path)
@@ -112,10 +113,10 @@ def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: i
         for number, block in enumerate(whole_lines(stream, size)):
             text = block
             if not number:
-                text = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
+                text = b"   " + block[3:] if block.startswith(_MARK) else block  # replace the byte order mark
                 first = first_row(BytesIO(text), *forms)
                 form = next((each for each in reversed(forms) if is_row(first, each)), form)
-                if _has_all_tabs(first, forms[0]):  # of which one is empty, if there are fewer words
+                if _has_all_tabs(first, forms[0]):  # with fewer words, a field is empty
                     form = max(form, forms[0], key=lambda each: len(each.fields))
             yield parsed(text)
 
@@ -134,14 +135,14 @@ def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: i
                 tell(now - told)
                 told = now
     except MalformedError as error:
-        wanted = form.wanted
+        expected = form.expected
         if len(forms) > 1 and (not lines or form is not forms[0]):
             value = "relevance" if forms[1] is JUDGED else "score"
-            wanted += (
+            expected += (
                 "; or pass the name of each field to evaluate or read_qrels_run, as in "
                 f'columns=["query_id", "doc_id", "{value}"]'
             )
-        raise error.of_file(path, lines, wanted) from None
+        raise error.of_file(path, lines, expected) from None
     except (OSError, UnicodeError, OverflowError, pa.ArrowException) as error:
         raise unreadable(path, error, "text") from None
     joined = _join(form, blocks, last)
@@ -164,8 +165,8 @@ def _warn_of_hashes(path: str, queries: pa.Array) -> None:
 
 
 def whole_lines(stream: Any, size: int) -> Iterator[bytes]:
-    """Whole lines of a stream, about `size` bytes of them at a time; the last one ends, too."""
-    begun: list[bytes] = []  # of a line
+    """Yield whole lines of a stream, about `size` bytes at a time; completes the last one with a newline."""
+    begun: list[bytes] = []  # an incomplete line
     while more := stream.read(size):
         end = more.rfind(b"\n") + 1
         begun.append(more[:end] if end else more)
@@ -206,29 +207,29 @@ def _join(form: Form, blocks: list[Block], last: bytes) -> Lines:
 
 
 class MalformedError(Exception):
-    """A line that has another form: its number in its block, from 0, and its text."""
+    """A line of no expected form: its number in its block, from 0, and its text."""
 
     def __init__(self, line: int, text: bytes, reason: str = "") -> None:
         self._line, self._text = line, shown(text.rstrip(b"\r\n"))
         self._reason = reason or count_of(len(words(text)), "field")
 
-    def of_file(self, path: str, before: int, wanted: str) -> SourceError:
-        """The error that names the line of a file with so many lines before the block."""
+    def of_file(self, path: str, before: int, expected: str) -> SourceError:
+        """Return the error with path and line number; `before` lines precede the block."""
         text = self._text if len(self._text) <= 120 else self._text[:117] + "..."
         return SourceError(
-            f'{path}, line {before + self._line + 1}: {self._reason} in "{text}"; expected {wanted}'
+            f'{path}, line {before + self._line + 1}: {self._reason} in "{text}"; expected {expected}'
         )
 
 
 def _by_csv(form: Form, block: bytes) -> Block | None:
-    """The columns of a block whose lines all have one form, and none is a comment; None of another."""
+    """Parse a block whose lines are all of one form and none of which is a comment; None for other blocks."""
     import pyarrow.compute as pc
     import pyarrow.csv as pa_csv
 
     data = np.frombuffer(block, np.uint8)
     rows = _rows_of_one_form(data, len(form.fields))
     blank = chr(data[int(np.argmax(data[:_SLICE] <= _BLANK))])
-    # pyarrow would take the mark for no part of an id
+    # pyarrow would drop a byte order mark, which here is part of an id
     if not rows or blank not in " \t" or block.startswith(_MARK):
         return None
     names = [field or str(place) for place, field in enumerate(form.fields)]
@@ -248,13 +249,13 @@ def _by_csv(form: Form, block: bytes) -> Block | None:
         return None
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     found = _block(columns, array_of(columns["value"]), np.empty(0, np.int64))
-    # a pattern, since pyarrow imports pandas to compare with a Python value
+    # a pattern, because pyarrow imports pandas to compare with a Python value
     is_comment = pc.any(pc.match_substring_regex(found.queries, "^#$")).as_py()
     return None if len(table) != rows or is_comment else found
 
 
 def _rows_of_one_form(block: Array, fields: int) -> int:
-    """How many rows a block has if each is `fields` fields with one blank after each; otherwise 0."""
+    """Return the number of rows if each has `fields` fields with one blank after each, otherwise 0."""
     rows, found = 0, 0
     for at in range(0, len(block) if fields else 0, _SLICE):
         part = block[at : at + _SLICE + 1]  # and the first byte of the next one
@@ -267,7 +268,7 @@ def _rows_of_one_form(block: Array, fields: int) -> int:
 
 
 def _by_pattern(form: Form, block: bytes) -> Block:
-    """The columns of a block of any lines. Raises `MalformedError`."""
+    """Parse a block of any lines. Raises `MalformedError`."""
     import pyarrow.compute as pc
 
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE) + 1
@@ -276,7 +277,7 @@ def _by_pattern(form: Form, block: bytes) -> Block:
     patterns = _patterns(form) if b"\t" in block else _patterns(form)[-1:]
     found = pc.coalesce(*(pc.extract_regex(lines, pattern) for pattern in patterns))
     is_row = array_of(found.is_valid()).copy()
-    if len(patterns) > 1:  # a field between tabs is empty, and blanks within another may not take its place
+    if len(patterns) > 1:  # where a field between tabs is empty, blanks in another must not separate fields
         of_tabs = array_of(pc.match_substring_regex(lines, patterns[0]))
         is_row &= of_tabs | (array_of(pc.count_substring(lines, "\t")) != len(form.fields) - 1)
     begins = array_of(pc.match_substring_regex(lines, rf"^{_B}*(?:#|$)"))  # comments and empty lines
@@ -293,7 +294,7 @@ def _by_pattern(form: Form, block: bytes) -> Block:
     numbers = columns["value"]
     try:
         values = array_of(as_text(numbers).cast(pa.float64()))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter of what is no UTF-8
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter for invalid UTF-8
         texts = numbers.to_pylist()
         row = next(row for row, number in enumerate(texts) if not is_number(number))
         reason = f'"{shown(texts[row])}" is not a number'
@@ -311,7 +312,7 @@ def _block(columns: Mapping[str, pa.Array], values: Array, skipped: Array) -> Bl
 
 
 def as_text(ids: pa.Array) -> pa.Array:
-    """Binary values as strings where they are UTF-8."""
+    """Cast binary values to strings if they are UTF-8."""
     try:
         return ids.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -323,11 +324,11 @@ def as_text(ids: pa.Array) -> pa.Array:
 
 @cache
 def _patterns(form: Form) -> tuple[str, ...]:
-    """What matches a line of a form, tried in this order: of fields between tabs, which may have blanks, and
-    of fields that are whatever is not blank.
+    """Return the patterns that match a line of a form, in order: fields between tabs, which may have blanks,
+    then fields separated by blanks.
 
-    No byte above a blank is one. Python's own `split` takes control bytes for a part of a field, and in text
-    a no-break space for a blank.
+    Bytes up to 0x20 are blanks. Python's `split` would treat control bytes as part of a field, and in strings
+    a no-break space as a blank.
     """
     if form.pattern:
         return (form.pattern,)
@@ -344,7 +345,7 @@ def _patterns(form: Form) -> tuple[str, ...]:
 
 
 def _has_all_tabs(line: bytes, form: Form) -> bool:
-    """Whether a line has all the tabs of a form, and no more."""
+    """Return whether a line has exactly as many tabs as a form."""
     return line.count(b"\t") == len(form.fields) - 1
 
 
@@ -361,7 +362,7 @@ def words(line: bytes) -> list[bytes]:
 
 
 def is_row(line: bytes, *forms: Form) -> bool:
-    r"""Whether a line has one of the forms, and a number where one is expected.
+    r"""Return whether a line has one of the forms, with a number where one is expected.
 
     >>> is_row(b"301\t0\tNew York\t1", QRELS), is_row(b"301 0 New York 1", QRELS)
     (True, False)
@@ -370,18 +371,18 @@ def is_row(line: bytes, *forms: Form) -> bool:
 
 
 def is_comment(line: bytes, *forms: Form) -> bool:
-    """Whether a line begins with #, and is no row of these forms with such a query id, as hashtags are."""
+    """Return whether a line is a comment: it begins with #, and not as a row whose query id is a hashtag."""
     first = [*words(line), b""][0]
     return first == b"#" or (first.startswith(b"#") and not is_row(line, *forms))
 
 
 def first_row(lines: Iterable[bytes], *forms: Form) -> bytes:
-    """The first line that is neither empty nor a comment in files of these forms."""
+    """Return the first line that is neither empty nor a comment."""
     return next((line for line in lines if words(line) and not is_comment(line, *forms)), b"")
 
 
 def is_number(text: str | bytes) -> bool:
-    """Whether pyarrow parses a number. Python's `float` takes 1_0, and more than ASCII."""
+    """Return whether pyarrow parses text as a number. Python's `float` also accepts 1_0 and other scripts."""
     try:
         float(text)
     except ValueError:
@@ -390,6 +391,8 @@ def is_number(text: str | bytes) -> bool:
 
 
 def shown(text: bytes) -> str:
-    """Bytes of a file as a message has them: in one line, without what a terminal would obey or not show."""
-    signs = text.decode("utf-8", "backslashreplace")
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in signs)
+    """Format bytes of a file for a message: one line, with control characters escaped."""
+    characters = text.decode("utf-8", "backslashreplace")
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in characters
+    )

@@ -1,9 +1,9 @@
-"""Judgments and a run to `Rankings`: TREC files, JSON, two tables, dicts and named tuples, in one join.
+"""Read judgments and a run into `Rankings`: TREC files, JSON, tables, dicts and tuples, in one join.
 
     qrels, run -> Side, Side -> join by query and document -> rows of ties in the requested order -> Rankings
 
-A negative grade means "in the pool, unjudged", as trec_eval reads it: such a document gains nothing and is
-not part of `judged`; its `is_judged` is False and its `relevance` negative, which infAP looks at.
+A negative grade means "in the pool, but unjudged", as in trec_eval: such a document gains nothing and is not
+part of `judged`; its `is_judged` is False and its `relevance` negative, which infAP uses.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.typing import JoinKeywords
 
-_LOOKED_AT = 100  # queries of a dict that are looked at to tell one run from several
-_TIMES = 1e7, 4e15  # grades that all lie between are times: days as in 20261128, seconds to microseconds
+_LOOKED_AT = 100  # queries of a dict that are examined to tell one run from several
+_TIMES = 1e7, 4e15  # grades in this range are times: days such as 20261128, or seconds to microseconds
 _FORMS: dict[Role, tuple[Form, ...]] = {"relevance": (QRELS, JUDGED), "score": (RUN, THREE_FIELDS)}
 WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
 
@@ -254,8 +254,8 @@ def read_qrels_runs(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Iterator[tuple[Rankings, dict[str, str] | None, dict[str, str] | None]]:
-    """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of
-    both, where they have some.
+    """Yield what `read_qrels_run` returns for each run, reading the judgments once; and the columns of both
+    files, None for formats without columns.
     """
     check_options(missing, ties)
     check_threads(threads)
@@ -275,14 +275,14 @@ def read_qrels_runs(
 def rankings_of_both(
     qrels: Any, run: Any, roles: Roles, *, intents: bool = False, name: str = "run"
 ) -> Rankings:
-    """What `read_qrels_run` or `Rankings.from_qrels_run` returns: each a path, in memory, or a side."""
+    """Join judgments and a run; each is a path, data in memory, or a side."""
     qrels, run = read_each_once(qrels, run)
     judged = side_of_any("qrels", qrels, "relevance", roles, intents=intents)
     return Rankings._from_sides(judged, side_of_any(name, run, "score", roles), nan=roles.nan)
 
 
 def side_of_any(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run, in memory or as a path; a side as it is."""
+    """Convert judgments or a run, a path or data in memory, to a side; returns a side as it is."""
     if isinstance(data, Side):
         return data
     if isinstance(data, str | os.PathLike):
@@ -293,7 +293,7 @@ def side_of_any(name: str, data: Any, role: Role, roles: Roles, *, intents: bool
 def rankings_by_name(
     qrels: Any, run: Any, roles: Roles, measures: Iterable[Measure]
 ) -> dict[str, Rankings] | None:
-    """The rankings of several runs with the same judgments, for these measures; None of one run."""
+    """Join several runs with the same judgments, for these measures; None if `run` is a single run."""
     runs = runs_by_name(run)
     if runs is None:
         return None
@@ -307,17 +307,17 @@ def rankings_by_name(
 
 
 def runs_by_name(data: Any) -> dict[str, Any] | None:
-    """Several runs by their names, or None where the data is one run, by its shape.
+    """Return several runs by name, or None if the data has the shape of a single run.
 
-    The values of one run, by query, are documents: a dict of numbers, a Series, or a list. A name has a run
-    of any shape: a dict of these, a table, a path, or tuples or records that have a query.
+    A single run maps queries to documents: a dict of numbers, a Series, or a list. Several map names to runs
+    of any shape: a dict of these, a table, a path, or tuples or records with a query.
 
     >>> runs_by_name({"q1": {"a": 0.5}}), runs_by_name({"bm25": {"q1": {"a": 0.5}}})
     (None, {'bm25': {'q1': {'a': 0.5}}})
     """
     if not isinstance(data, Mapping) or not data or has_columns(data):
         return None
-    of_one, of_several = list[Any](), list[Any]()  # an empty value is of either
+    of_one, of_several = list[Any](), list[Any]()  # an empty value may be either
     for key, value in data.items():
         is_run = _is_run(key, value)
         if is_run is not None:
@@ -338,10 +338,10 @@ def runs_by_name(data: Any) -> dict[str, Any] | None:
 
 
 def _is_run(key: Any, value: Any) -> bool | None:
-    """Whether a value of a dict is a run, and not the documents of a query; None if it is empty."""
-    if isinstance(value, str):  # text without the looks of a path may be ids
+    """Return whether a value of a dict is a run rather than the documents of a query; None if it is empty."""
+    if isinstance(value, str):  # a path, or ids
         is_like_path = len(value.split()) == 1 and bool(Path(value).suffix or {os.sep, "/"} & set(value))
-        return is_like_path or os.path.exists(value)  # noqa: PTH110  # a text of many ids is no error
+        return is_like_path or os.path.exists(value)  # noqa: PTH110  # accepts any string
     if is_answer(value):
         return False
     if isinstance(value, Mapping):
@@ -354,7 +354,7 @@ def _is_run(key: Any, value: Any) -> bool | None:
             queries = [first[name] for name in fitting(list(first), "query")]
             return bool(queries) and key not in queries
         return hasattr(first, "query_id") if value else None
-    kind = type(value)  # of a lazy frame, to ask itself for its columns is slow, and it warns
+    kind = type(value)  # asking a lazy frame itself for its columns is slow, and warns
     of_columns = any(hasattr(kind, name) for name in ("columns", "column_names", "schema"))
     is_records = getattr(getattr(value, "dtype", None), "names", None) is not None
     is_ranx = hasattr(kind, "to_dict") and not hasattr(kind, "tolist")
@@ -364,7 +364,7 @@ def _is_run(key: Any, value: Any) -> bool | None:
 
 @contextmanager
 def _naming_what_fits(run: PathLike) -> Iterator[None]:
-    """Say what to do with a run that memory is too small for."""
+    """Word the error for a run that does not fit into memory."""
     try:
         yield
     except MemoryError:
@@ -378,7 +378,7 @@ def _naming_what_fits(run: PathLike) -> Iterator[None]:
 def file_side(
     path: PathLike, role: Role, roles: Roles, threads: int | None, *, intents: bool = False
 ) -> tuple[Side, dict[str, str] | None]:
-    """A side, and the columns that were taken of it; None of a TREC file, which has none."""
+    """Read a side from a file. Also returns its columns; None for TREC files, which have none."""
     name = read_once(path_of(path, "qrels" if role == "relevance" else "run"))
     found_files = find_tables([name], has_rank=role == "score", dialect=roles.dialect(role))
     if found_files.format in (TREC, LETOR):
@@ -418,7 +418,7 @@ def text_side(
     intents: bool = False,
     form: Form | None = None,
 ) -> Side:
-    """Judgments or a run of a TREC file, or of three fields; of this form alone, where it is given."""
+    """Read judgments or a run from a TREC file or a file of three fields; with `form`, only of that form."""
     forms = (form or INTENTS,) if form or intents else _FORMS[role]
     roles, name = roles or Roles(), path_of(path, "run" if role == "score" else "qrels")
     of = "a run" if role == "score" else "a qrels file"
@@ -427,7 +427,7 @@ def text_side(
     values = lines.values
     if not len(values):
         what = "documents" if role == "score" else "judgments"
-        raise SourceError(f"{name} has no {what}; expected at least one: {forms[0].wanted}")
+        raise SourceError(f"{name} has no {what}; expected at least one: {forms[0].expected}")
 
     def place(row: int) -> str:
         return f"{name}, line {lines.line_of(row)}"
@@ -450,10 +450,10 @@ def text_side(
 
 
 def _are_ranks(name: str, lines: Lines) -> bool:
-    """Whether the numbers of a run of three fields are ranks: each query has 1, 2, ... in any order.
+    """Return whether the numbers of a run of three fields are ranks: each query has 1, 2, ... in any order.
 
-    Raises `SourceError` for what could be ranks or scores: 1, 2, ... that fall with the rows of every query,
-    as scores do, and other whole numbers that rise with them, as ranks do.
+    Raises `SourceError` if they could be either: 1, 2, ... in descending order in every query, as scores
+    would be, or other whole numbers in ascending order, as ranks would be.
     """
     values = in_rows = lines.values
     codes = lines.query_codes
@@ -494,7 +494,7 @@ def text_of_file(name: str) -> str:
 
 
 def queries_of_json(name: str, text: str, duplicates: Duplicates = "refuse") -> dict[str, Any]:
-    """The queries of a file, each with its documents."""
+    """Parse a JSON object from query to documents. Raises for a query or a document that appears twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)

@@ -355,7 +355,6 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     code = f"""
         import fastndcg as fn
         from fastndcg.sources import streams
-        from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
         print(next(kept).n_queries > 0)
@@ -858,7 +857,6 @@ LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
     from fastndcg.sources import streams
-    from fastndcg.sources import streams
     streams._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -902,7 +900,6 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     slow = """
         import sys, time
         from fastndcg.__main__ import main
-        from fastndcg.sources import streams
         from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         mark = sys.argv.pop()

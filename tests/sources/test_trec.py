@@ -23,7 +23,7 @@ from fastndcg.errors import ColumnError, FastndcgWarning, InputError, InputTypeE
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources import open_file
 from fastndcg.sources.trec import read_qrels_run, read_trec, text_side
-from fastndcg.tables import joins, sides
+from fastndcg.tables import joins
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
 pytestmark = [
@@ -303,7 +303,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
         with pytest.raises(InputError, match=f"^{fault}"):
             Rankings.from_qrels_run(*tables, ties=ties)
         return
-    both = [sides.side_of(name, *table.columns[:2])._replace(values=table[2].to_numpy()) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
+    both = [joins.side_of(name, *table.columns[:2])._replace(values=table[2].to_numpy()) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
     rankings = Rankings._of(**joins.join(*both, "zero", ties, "refuse"))
     for place, (judged, returned) in enumerate(of_query.values()):
         if ties != "input":
@@ -322,7 +322,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
 )
 def test_ids_of_any_length_are_numbered_as_pyarrow_does(runs, kind, cut):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
-    side, wanted = sides.side_of("run", ids, ids), ids.dictionary_encode()
+    side, wanted = joins.side_of("run", ids, ids), ids.dictionary_encode()
     assert side.codes.tolist() == wanted.indices.to_pylist()
     assert side.queries.cast(kind).equals(wanted.dictionary)
 
