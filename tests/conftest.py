@@ -120,6 +120,18 @@ def data():
 
 
 @pytest.fixture
+def write(tmp_path):
+    """A function that writes a file of this name, and says its path."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
 def undrawn(monkeypatch):
     """Pages with empty pictures, of tests that are not about pictures: to draw those of a page takes a second."""
     from fastndcg.analysis import html

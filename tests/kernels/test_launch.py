@@ -22,28 +22,6 @@ def coded(rankings):
 
 
 @pytest.mark.parametrize(
-    ("queries", "threads", "n_chunks"),
-    [
-        (1000, 1, 1),
-        (1000, 2, 8),
-        (1000, 4, 16),
-        (1000, 16, 16),
-        (10, 16, 10),
-        (9000, 16, 112),
-        (9000, 64, 128),
-    ],
-)
-def test_chunks_for_many_threads_are_not_small(queries, threads, n_chunks):
-    chunks = launch._chunks(of_lengths([100] * queries), 0, queries, threads, launch.Sizes())
-    assert len(chunks) - 1 == n_chunks
-
-
-def test_what_need_not_be_cast_is_one_run():
-    rankings = of_lengths([100] * 9000)
-    assert list(launch._runs(rankings, coded(rankings), 1, launch.Sizes())) == [(0, 9000)]
-
-
-@pytest.mark.parametrize(
     ("grades", "scores"), [("int64", "float32"), ("uint8", "int16"), ("float64", "uint64")]
 )
 def test_what_is_cast_is_cast_in_runs(grades, scores):

@@ -113,15 +113,6 @@ def measure_of(notation):
     return measure
 
 
-@pytest.mark.parametrize("rows", [4, 100_000])
-def test_a_function_is_asked_for_each_distinct_grade_once(rows):
-    asked = []
-    measure = measure_of(fn.nDCG(gain=lambda grade: asked.append(grade) or grade * 2.0))
-    grades = np.arange(rows) % 3
-    assert (gain_values.gains_of_grades(measure, grades) == 2 * grades).all()
-    assert sorted(asked) == [0, 1, 2]
-
-
 def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none():
     some = rankings([3, 1, 2], is_judged=[True, False, True])
     for notation, gains in (("nDCG", [3, 0, 2]), ("nDCG(unjudged=0.5)", [3, 0.5, 2]), ("Bpref", [1, -2, 1])):

@@ -3,7 +3,6 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from fastndcg.sources import text_lines
 
 pytestmark = pytest.mark.compiled
-
-compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 
 # ---- numbers ----
@@ -93,16 +90,6 @@ def test_lines_of_any_form(tmp_path_factory, run, blocks):
     assert (read.tag, [read.line_of(row) for row in range(len(rows))]) == (tag, numbers)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
-@pytest.mark.parametrize("n", [1, 5, 400, 5000])
-def test_judgments_in_more_than_a_chunk(tmp_path, n, end):
-    rows = [(f"q{row // 7}", f"doc{row * 37}", row % 4) for row in range(n)]
-    (tmp_path / "qrels").write_text("".join(f"{query} 0 {doc} {grade}{end}" for query, doc, grade in rows))
-    read = text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS)
-    queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
-    assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
-
-
 @pytest.mark.parametrize("length", [10, 16_000, 16_384, 40_000, 1 << 20, 3 << 20])
 @pytest.mark.parametrize("field", range(6))
 def test_fields_longer_than_a_chunk(tmp_path, field, length):
@@ -114,17 +101,6 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     assert read.docs.to_pylist() == [row[2] for row in rows]
     assert read.values.tolist() == [float(row[4]) for row in rows]
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
-
-
-def test_the_shortest_lines(tmp_path):
-    """Of as many as a chunk can hold there are no more than there is room for."""
-    (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)
-    (tmp_path / "blanks").write_text("q 0 d 1\n" + "\n" * 70_000 + "q 0 e 1\n" + " " * 70_000)
-    (tmp_path / "open").write_text("q Q0 d 1 2 " + "t " * 30_000 + "\n")
-    assert len(text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS).values) == 9000
-    read = text_lines.read_lines(tmp_path / "blanks", text_lines.QRELS)
-    assert (read.docs.to_pylist(), read.line_of(1)) == (["d", "e"], 70_002)
-    assert text_lines.read_lines(tmp_path / "open", text_lines.RUN).values.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(("text", "fields"), [("q 0 d\n", 3), ("q 0 d 1 2\n", 5), (" q 0\n", 2)])

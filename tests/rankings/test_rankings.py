@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 import strategies as ours
 
@@ -85,61 +84,6 @@ def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other):
         assert "scores" in str(error)
         return
     assert fn.evaluate(rankings, "nDCG@1").values.tolist() == [[1.0, 1.0]]
-
-
-IDS = {
-    "integers": np.array([5, 3, 5, 9, 3, 5]),
-    "unsigned": np.array([5, 3, 5, 9, 3, 5], np.uint64),
-    "big-endian": np.array([5, 3, 5, 9, 3, 5], ">i4"),
-    "list": [5, 3, 5, 9, 3, 5],
-    "strings": ["q5", "q3", "q5", "q9", "q3", "q5"],
-    "numpy strings": np.array(["q5", "q3", "q5", "q9", "q3", "q5"]),
-    "objects": np.array(["q5", "q3", "q5", "q9", "q3", "q5"], object),
-    "arrow strings": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"]),
-    "large strings": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"], pa.large_string()),
-    "string view": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"], pa.string_view()),
-    "dictionary": pa.array(["q5", "q3", "q5", "q9", "q3", "q5"]).dictionary_encode(),
-    "dictionary with values that do not occur, in another order": pa.DictionaryArray.from_arrays(
-        [3, 1, 3, 4, 1, 3], ["x", "q3", "y", "q5", "q9"]
-    ),
-    "dictionary with a value twice": pa.DictionaryArray.from_arrays(
-        [0, 1, 2, 3, 1, 0], ["q5", "q3", "q5", "q9"]
-    ),
-    "chunks": pa.chunked_array([["q5", "q3"], [], ["q5", "q9", "q3", "q5"]]),
-    "chunks of dictionaries": pa.chunked_array(
-        [pa.array(["q5", "q3"]).dictionary_encode(), pa.array(["q5", "q9", "q3", "q5"]).dictionary_encode()]
-    ),
-    "binary": pa.array([b"q5", b"q3", b"q5", b"q9", b"q3", b"q5"]),
-    "unsigned integers beyond int64": np.array([5, 3, 5, 9, 3, 5], np.uint64) + np.uint64(2**63),
-    "small integers far apart": np.array([-128, 127, -128, 0, 127, -128], np.int8),
-    "dates": pa.array([5, 3, 5, 9, 3, 5], pa.int32()).cast(pa.date32()),
-}
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("kind", IDS)
-def test_from_query_ids_in_order_of_first_appearance(kind):
-    ids = IDS[kind]
-    relevance, scores = [10, 20, 11, 30, 21, 12], [1.0, 2.0, 1.1, 3.0, 2.1, 1.2]
-    rankings = Rankings.from_query_ids(
-        ids,
-        relevance,
-        scores,
-        weight=[1.0, 2.0, 3.0],
-        is_judged=[True, True, False, True, True, True],
-        doc_ids=list("abcdef"),
-        queries={"n": [1, 2, 3]},
-    )
-    assert columns(rankings) == ([0, 3, 5, 6], [10, 11, 12, 20, 21, 30], [1.0, 1.1, 1.2, 2.0, 2.1, 3.0])
-    assert rankings.is_judged is not None and rankings.is_judged.tolist() == [
-        True, False, True, True, True, True,
-    ]  # fmt: skip
-    assert rankings.doc_ids is not None and rankings.doc_ids.to_pylist() == ["a", "c", "f", "b", "e", "d"]
-    table = rankings.queries.to_pydict()
-    values = ids.to_pylist() if hasattr(ids, "to_pylist") else list(ids)
-    assert table["query_id"] == [values[0], values[1], values[3]]
-    assert table["n"] == [1, 2, 3] and table["weight"] == [1.0, 2.0, 3.0]
-    assert list(table) == ["query_id", "n", "weight"]
 
 
 def test_from_query_ids_of_pandas_and_polars():
@@ -512,17 +456,6 @@ def test_ids_and_kept_columns_of_types_that_few_functions_know(kind, in_chunks):
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("kind", VIEWS)
-def test_ids_of_rows_of_types_that_few_functions_know(kind):
-    ids = pa.chunked_array([VIEWS[kind][:2], VIEWS[kind][:1]])
-    rankings = Rankings.from_query_ids(ids, [1, 2, 0], [3, 2, 1], doc_ids=VIEWS[kind])
-    assert rankings.offsets.tolist() == [0, 2, 3] and rankings.relevance.tolist() == [1, 0, 2]
-    assert rankings.query_ids.to_pylist() == VIEWS[kind][:2].to_pylist()
-    assert rankings.doc_ids is not None
-    assert rankings.doc_ids.to_pylist() == [VIEWS[kind][row].as_py() for row in (0, 2, 1)]
-
-
-@pytest.mark.pure
 def test_ids_of_a_dictionary_without_values():
     """Pandas makes one of an empty categorical column."""
     for empty in (pa.array([]).dictionary_encode(), pd.Categorical([])):
@@ -581,20 +514,6 @@ def test_a_document_twice_is_refused_by_every_constructor():
 
 
 @pytest.mark.pure
-def test_a_document_twice_is_refused_by_readers_and_streams(tmp_path):
-    columns = {
-        "query_id": ["p", "q", "q"],
-        "doc_id": ["a", "b", "b"],
-        "relevance": [1, 0, 1],
-        "score": [3.0, 2.0, 1.0],
-    }
-    pq.write_table(pa.table(columns), tmp_path / "twice.parquet")
-    for read in (fn.read_parquet, lambda path, **words: fn.evaluate(fn.scan_parquet(path, **words), "nDCG")):
-        with pytest.raises(fn.InputError, match='document "b" of query "q" appears twice'):
-            read(tmp_path / "twice.parquet", doc_id="doc_id")
-
-
-@pytest.mark.pure
 def test_a_document_twice_among_many():
     n = 200_000
     ids = np.arange(n) % 1000
@@ -602,18 +521,6 @@ def test_a_document_twice_among_many():
     ids[-1] = ids[-2]
     with pytest.raises(fn.InputError, match="document 998 of query 199 appears twice"):
         fn.Rankings.from_groups([1000] * 200, np.zeros(n, int), np.zeros(n), doc_ids=ids)
-
-
-@pytest.mark.pure
-def test_two_rows_of_lists_of_one_query_are_refused():
-    table = pa.table(
-        {"qid": ["b", "a", "a"], "label": [[1], [1, 0], [1]], "score": [[0.3], [0.2, 0.1], [0.3]]}
-    )
-    with pytest.raises(
-        fn.InputError, match=r'query "a" has several rows of lists.*explode\(\["label", "score"\]\)'
-    ):
-        fn.Rankings.from_arrow(table)
-    assert fn.Rankings.from_arrow(table[:2]).n_queries == 2
 
 
 @pytest.mark.pure

@@ -76,18 +76,6 @@ def test_one_intent_is_plain_ndcg_to_the_last_bit(words):
         assert np.array_equal(*values)
 
 
-def test_one_intent_without_decay_is_plain_ndcg_of_binary_gains():
-    rankings = random_rankings(2, 1)
-    values = fn.evaluate(rankings, ["alpha_nDCG(alpha=0)@10", "nDCG(gain='binary')@10"]).values
-    assert np.array_equal(*values)
-
-
-def test_one_graded_intent_is_plain_err():
-    rankings = random_rankings(3, 1)
-    values = fn.evaluate(rankings, ["ERR_IA(max_rel=4, denominator='none')@20", "ERR@20"]).values
-    assert values[0].tolist() == pytest.approx(values[1].tolist(), rel=1e-12)
-
-
 def test_the_greedy_ideal_itself_is_exactly_one():
     for seed in range(20):
         rankings = random_rankings(seed, 3, queries=1, longest=30)
@@ -148,9 +136,6 @@ def test_large_groups_by_sampling():
 
 
 # ---- against ndeval ----
-
-Judgments = list[tuple[str, str, str, int]]
-Results = list[tuple[str, str, float]]
 
 
 def invented(seed, queries=30):

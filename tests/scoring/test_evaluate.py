@@ -208,26 +208,6 @@ def test_rows_in_any_order_and_any_number_of_threads(continuous, pool):
         assert serial.mean() == found.mean()
 
 
-@pytest.mark.pure
-def test_a_continuous_query_does_not_change_its_neighbours():
-    """Grades are coded to levels where all are small whole numbers, and not where one is a fraction: same bits both ways."""
-    rng = np.random.default_rng(0)
-    grades, scores = rng.integers(0, 5, 60).astype(float), rng.integers(0, 6, 60).astype(float)
-    measures = [
-        "nDCG",
-        "nDCG(gain='exp2')@7",
-        "DCG(gain='exp2')",
-        "nDCG(gain='binary', rel=2)@9",
-        fn.nDCG(gain=ours.cubed) @ 20,
-        "nDCG(gains={2: 0.3})",
-    ]
-    alone = fn.evaluate(fn.Rankings.from_groups([30, 30], grades, scores), measures)
-    beside = fn.evaluate(fn.Rankings.from_groups([30, 30, 1], [*grades, 0.5], [*scores, 1]), measures)
-    far = fn.evaluate(fn.Rankings.from_groups([30, 30, 1], [*grades, 30], [*scores, 1]), measures)
-    assert same_bits(alone.values, np.ascontiguousarray(beside.values[:, :2]))
-    assert same_bits(alone.values, np.ascontiguousarray(far.values[:, :2]))
-
-
 # ---- perfect is 1.0, and nothing is above ----
 
 GAINS_THAT_DO_NOT_ADD_UP = [[0, 0.1, 0.3, 0.6, 0.7], [0, 0.1, 0.2, 0.3, 1.1], [0, 1 / 3, 2 / 3, 1 / 7, 1 / 9]]
@@ -378,42 +358,6 @@ def test_huge_cutoffs():
     assert len(set(scores.values[:, 0].tolist())) == 1
 
 
-@pytest.mark.pure
-def test_a_gain_is_called_once_per_distinct_grade_and_a_discount_once_per_rank():
-    grades, ranks = [], []
-
-    def gain(grade):
-        grades.append(grade)
-        return float(grade)
-
-    def discount(rank):
-        ranks.append(rank)
-        return 1 / rank
-
-    rankings = fn.Rankings.from_groups([40, 60], np.tile([0, 3, 1, 3], 25), np.arange(100.0))
-    fn.evaluate(rankings, [fn.nDCG(gain=gain, discount=discount) @ 10])
-    assert (
-        len(ranks) == len(set(ranks)) and set(ranks) <= set(range(1, 61)) and set(range(1, 11)) <= set(ranks)
-    )
-    assert set(grades) == {0, 1, 3}
-    assert len(grades) == 3
-    assert all(isinstance(rank, int) for rank in ranks)
-
-
-@pytest.mark.pure
-def test_a_gain_function_is_asked_again_in_a_later_call():
-    """A function may look at something that changed; a table kept from an earlier call would be stale."""
-    factor = [1.0]
-
-    def gain(grade):
-        return grade * factor[0]
-
-    rankings = fn.Rankings.from_lists([[1, 2]], [[2, 1]])
-    assert fn.evaluate(rankings, fn.CG(gain=gain)).values.tolist() == [[3.0]]
-    factor[0] = 10.0
-    assert fn.evaluate(rankings, fn.CG(gain=gain)).values.tolist() == [[30.0]]
-
-
 # ---- pairs of all grades ----
 
 GRADES_OF_PAIRS = {
@@ -547,24 +491,6 @@ def test_the_summary_counts_queries_and_empty_ones():
         "max",
         "queries",
         "empty",
-    ]
-
-
-@pytest.mark.pure
-def test_means_by_a_kept_column():
-    queries = {"country": ["de", "fr", "de"], "device": [1, 1, 2]}
-    rankings = fn.Rankings.from_lists(
-        [[1, 0], [0, 1], [0, 1]],
-        [[2, 1]] * 3,
-        queries=queries,
-        weight=[1.0, 1.0, 3.0],
-        query_ids=["a", "b", "c"],
-    )
-    scores = fn.evaluate(rankings, "nDCG")
-    table = scores.by("country").to_pydict()
-    assert table["country"] == ["de", "fr"] and table["nDCG"] == [
-        exact_mean([1.0, cases.D[2]], [1, 3]),
-        cases.D[2],
     ]
 
 

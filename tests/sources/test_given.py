@@ -49,18 +49,6 @@ def given_in(form, folder, data=LONG):
     return forms[form]
 
 
-@pytest.mark.parametrize(
-    "form", ["arrow", "batch", "pandas", "dict", "polars", "lazy", "duckdb", "parquet", "paths", "csv"]
-)
-def test_tables_and_paths_are_evaluated_as_rankings_are(form, tmp_path):
-    expected = fn.evaluate(fn.Rankings.from_arrow(LONG, keep="country"), ["nDCG@2", "RR"])
-    scores = fn.evaluate(given_in(form, tmp_path), ["nDCG@2", "RR"], keep="country")
-    assert scores.values.tobytes() == expected.values.tobytes()
-    assert scores.queries.to_pydict() == expected.queries.to_pydict()
-    named = fn.evaluate(given_in(form, tmp_path), "RR", query="country", relevance="label", score="score")
-    assert named.queries[0].to_pylist() == ["DE", "FR"]
-
-
 @pytest.mark.parametrize("form", ["arrow", "parquet", "csv"])
 def test_conventions_and_cutoffs_find_their_columns_in_tables(form, tmp_path):
     data = given_in(form, tmp_path)

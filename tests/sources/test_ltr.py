@@ -23,16 +23,6 @@ FILE = "2 qid:7 1:0.5 2:NULL # doc A\n0 qid:7 2:0.1 1:0.3 1:0.4\n1 qid:9 1:1 #do
 SCORES = [0.25, 0.5, 0.125]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 def facts(rankings):
     return (
         rankings.query_ids.to_pylist(),

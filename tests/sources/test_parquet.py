@@ -170,40 +170,6 @@ def test_texts_in_every_encoding(tmp_path, encoding):
     assert joined.query_ids.to_pylist() == wanted.query_ids.to_pylist() and joined.n_docs == 30
 
 
-@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
-@pytest.mark.parametrize("in_lists", [False, True])
-def test_columns_of_views(tmp_path, kind, in_lists):
-    """As ids of queries and documents and as kept columns, in streams whose tables cut queries."""
-    table = ids_and_documents().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
-    for name in ("qid", "docid", "lang"):
-        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(kind))
-    if in_lists:
-        lists = {
-            name: [table[name].to_pylist()[i : i + 10] for i in (0, 10, 20)] for name in table.column_names
-        }
-        table = pa.table(
-            {
-                "qid": pa.array([ids[0] for ids in lists["qid"]], kind),
-                "docid": pa.array(lists["docid"], pa.list_(kind)),
-                "label": lists["label"],
-                "score": lists["score"],
-                "lang": pa.array(["de", "de", "en"], pa.string()).cast(kind),
-            }
-        )
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, row_group_size=1 if in_lists else 7)
-    wanted = fn.Rankings.from_arrow(table, keep="lang", doc_id="docid")
-    stream = scan_parquet(path, keep="lang", doc_id="docid", threads=1)
-    streamed = (
-        [list(stream), [part for part, _ in stream._parts(regroup=True)]] if not in_lists else [list(stream)]
-    )
-    for parts in ([read_parquet(path, keep="lang", doc_id="docid")], *streamed):
-        queries = [row for part in parts for row in part.queries.to_pylist()]
-        documents = [document for part in parts for document in part.doc_ids.to_pylist()]
-        assert sorted(map(str, queries)) == sorted(map(str, wanted.queries.to_pylist()))
-        assert sorted(documents) == sorted(wanted.doc_ids.to_pylist())
-
-
 @pytest.mark.parametrize("name", ["qid", "docid", "lang"])
 @pytest.mark.parametrize("coded", [True, False])
 def test_texts_that_are_no_utf_8_are_refused(tmp_path, name, coded):
@@ -237,40 +203,6 @@ def test_every_reader_verifies_checksums(tmp_path):
 
 
 # ---- damage ----
-
-
-@given(st.data())
-def test_damage_never_reads_what_is_not_there(tmp_path_factory, data):
-    """Without checksums much damage cannot be seen; what is read then is what pyarrow reads, or an error."""
-    table = rows(12)
-    path = tmp_path_factory.mktemp("damage") / "a.parquet"
-    compression = data.draw(st.sampled_from(["none", "snappy", "zstd"]))
-    pq.write_table(
-        table, path, compression=compression, data_page_version=data.draw(st.sampled_from(["1.0", "2.0"]))
-    )
-    content = bytearray(path.read_bytes())
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(4, footer - 1))
-        content[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(content)
-    try:
-        by_pyarrow = pq.read_table(path)
-    except (pa.ArrowException, OSError):
-        by_pyarrow = None
-    dataset = open_tables([path], 1).choose(Roles())
-    try:
-        found = dataset.table(dataset.columns.names)
-    except SourceError:
-        assert by_pyarrow is None
-        return
-    if by_pyarrow is not None:
-        for name in found.column_names:
-            numbers = found[name].combine_chunks().to_numpy(zero_copy_only=False)
-            assert (
-                numbers.tobytes()
-                == by_pyarrow[name].combine_chunks().to_numpy(zero_copy_only=False).tobytes()
-            ), name
 
 
 def number(value):

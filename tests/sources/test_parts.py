@@ -3,8 +3,6 @@
 import math
 import pickle
 import random
-import statistics as python_statistics
-from fractions import Fraction
 
 import engines
 import numpy as np
@@ -151,30 +149,6 @@ def test_queries_that_several_partitions_share(name):
 
 
 # ---- sums ----
-
-
-numbers = st.floats(allow_nan=False, allow_infinity=False, width=64).filter(lambda x: abs(x) < 1e150)
-
-
-@given(
-    st.lists(st.tuples(numbers, st.floats(0, 1e150)), max_size=30), st.lists(st.integers(0, 30), max_size=4)
-)
-def test_moments_of_parts_merge_exactly(pairs, cuts):
-    values, weight = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
-    merged = Moments.of(np.empty(0), np.empty(0))
-    for first, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(pairs)], strict=True):
-        part = slice(first, max(first, end))
-        merged += Moments.of(values[part], weight[part])
-    assert merged == Moments.of(values, weight)
-    exact, weights = list(map(Fraction, values.tolist())), list(map(Fraction, weight.tolist()))
-    if exact:
-        assert merged.mean() == float(sum(exact) / len(exact))
-        assert merged.range() == (min(exact), max(exact))
-    if any(weights):
-        weighted = sum(map(Fraction.__mul__, exact, weights)) / sum(weights)
-        assert merged.mean(weighted=True) == float(weighted)
-    if len(exact) > 1:
-        assert merged.std() == pytest.approx(python_statistics.stdev(exact), rel=1e-12)
 
 
 def test_moments_know_what_is_undefined():

@@ -236,19 +236,6 @@ def test_a_folder_without_permission(folder):
     assert (done.exit_code, "Permission denied" in done.stderr) == (3, True)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
-def test_a_document_that_two_files_hold_is_refused_where_ids_are_named(name, tmp_path):
-    table = pa.table(
-        {"qid": ["a", "b", "b"], "label": [1, 0, 1], "score": [0.9, 0.8, 0.2], "doc_id": ["x", "x", "y"]}
-    )
-    for number, part in enumerate((table, table.slice(1, 1))):
-        with results_file(tmp_path / f"{number}{name}") as file:
-            file.write(part)
-    with pytest.raises(fn.InputError, match='document "x" of query "b" appears twice'):
-        fn.evaluate(tmp_path, "CG", doc_id="doc_id")
-    assert fn.evaluate(tmp_path, "CG").values.tolist() == [[1.0, 1.0]]
-
-
 def test_csv_has_texts_as_they_are_or_none_that_a_spreadsheet_computes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ids = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@a", "\t=a", "a,b\n"]

@@ -1,10 +1,7 @@
 """Judgments and runs as people have them: every shape by every way in gives the same values, or says what is wrong."""
 
-import ast
-import contextlib
 import gzip
 import json
-import os
 import re
 import shutil
 import warnings
@@ -172,6 +169,11 @@ RUNS = {
     "only ranks, shuffled": (frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1), "ranks.parquet",
                              parquet(frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1))),
     "floats": (frame(RETURNED, "qid docid score", float), "r.parquet", parquet(frame(RETURNED, "qid docid score", float))),
+    "columns": (frame(RETURNED, "qid docid score").to_dict("list"), "", None),
+    "records of NumPy": (frame(RETURNED, "qid docid score").to_records(index=False), "", None),
+    "a Series a query": ({q: pd.Series(docs) for q, docs in RUN.items()}, "", None),
+    "an object of ranx": (type("Run", (), {"to_dict": lambda _: RUN})(), "", None),
+    "tuples of a frame": ([*frame(RETURNED, "query_id doc_id score").itertuples(index=False)], "", None),
 }  # fmt: skip
 IN_PYTHON, IN_FILES = ("evaluate", "from_qrels_run"), ("path", "command line", "standard input")
 
@@ -189,9 +191,13 @@ def mean_of(folder, way, judged, returned, stdin, **options):
     sides = []
     for made, name, content in (judged, returned):
         (folder / (name or "none")).write_bytes(content or b"")
-        sides.append(made if way in IN_PYTHON else folder / name)
+        sides.append(made if way in (*IN_PYTHON, "by name") else folder / name)
     if way == "evaluate":
         return dict(fn.evaluate(*sides, MEASURES, **options).mean())
+    if way == "by name":
+        several = fn.evaluate(sides[0], {"bm25": sides[1], 7: RUN}, MEASURES, **options)
+        assert list(several) == ["bm25", "7"] and several["7"].n_queries == len(QRELS)
+        return dict(several["bm25"].mean())
     if way == "from_qrels_run":
         return dict(fn.evaluate(fn.Rankings.from_qrels_run(*sides, **options), MEASURES).mean())
     if way == "path":
@@ -219,64 +225,16 @@ def test_holdouts(shape, way, tmp_path):
     assert mean_of(tmp_path, way, HOLDOUTS[shape], RUNS["BEIR results"], 0, **options) == wanted(binary=True)
 
 
-@pytest.mark.parametrize(("shape", "way"), ways(RUNS))
+OF_TUPLES = "plain tuples of rows", "named tuples"  # are no run by name
+BY_NAME = [
+    (shape, "by name") for shape, (made, *_) in RUNS.items() if made is not None and shape not in OF_TUPLES
+]
+
+
+@pytest.mark.parametrize(("shape", "way"), [*ways(RUNS), *BY_NAME])
 def test_runs(shape, way, tmp_path):
     qrels = JUDGMENTS["ranx JSON" if shape != "floats" else "numbers"]
     assert mean_of(tmp_path, way, qrels, RUNS[shape], 1) == wanted()
-
-
-@pytest.mark.rivals
-def test_files_of_ranx_and_values_of_other_tools(tmp_path):
-    """In a process of its own, since importing ranx sets Numba's threads for good."""
-    pytest.importorskip("ranx")
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    ir_measures = pytest.importorskip("ir_measures")
-    (tmp_path / "data.json").write_text(json.dumps([QRELS, RUN]))
-    program = """
-import json, ranx, fastndcg as fn
-qrels, run = json.load(open("data.json"))
-qrels, run = ranx.Qrels(qrels), ranx.Run(run)
-qrels.save("q.json"), run.save("r.json")
-print(fn.evaluate(fn.Rankings.from_qrels_run(qrels, run), ["nDCG@10", "AP"]).mean())
-print(fn.evaluate("q.json", "r.json", ["nDCG@10", "AP"]).mean())
-print(dict(ranx.evaluate(qrels, run, ["ndcg@10", "map"])))
-"""
-    with contextlib.chdir(tmp_path):
-        ran = commands.printed(program)
-    of_objects, of_files, theirs = map(ast.literal_eval, ran.replace("np.float64", "").splitlines())
-    assert of_objects == of_files == {name: wanted()[name] for name in ("nDCG@10", "AP")}
-    assert list(theirs.values()) == pytest.approx(list(of_files.values()), rel=1e-12)
-    evaluator = pytrec_eval.RelevanceEvaluator(
-        json.loads((tmp_path / "q.json").read_text()), {"map", "ndcg_cut.10"}
-    )
-    values = evaluator.evaluate(json.loads((tmp_path / "r.json").read_text())).values()
-    for name, ours in (("map", "AP"), ("ndcg_cut_10", "nDCG@10")):
-        assert np.mean([value[name] for value in values]) == pytest.approx(of_files[ours], rel=1e-12)
-    (tmp_path / "qrels").write_bytes(JUDGMENTS["TREC"][2] or b"")
-    (tmp_path / "run").write_bytes(RUNS["TREC"][2] or b"")
-    sides = (
-        [*ir_measures.read_trec_qrels(str(tmp_path / "qrels"))],
-        [*ir_measures.read_trec_run(str(tmp_path / "run"))],
-    )
-    theirs = ir_measures.calc_aggregate([ir_measures.AP, ir_measures.nDCG @ 10], *sides)
-    ours = fn.evaluate(*sides, [*theirs]).mean()
-    assert {str(measure): value for measure, value in theirs.items()} == pytest.approx(dict(ours), rel=1e-12)
-
-
-def test_a_fresh_process_reads_json_and_beir(tmp_path):
-    for shape, (_, name, content) in (("q", JUDGMENTS["BEIR"]), ("r", RUNS["BEIR results"])):
-        (tmp_path / (shape + name)).write_bytes(content or b"")
-    environment = {
-        "HOME": str(tmp_path),
-        "PATH": os.environ["PATH"],
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-    }
-    words = "score --qrels qtest.tsv --run rresults.json -m nDCG@10"
-    ran = commands.in_process_of_its_own(*words.split(), cwd=tmp_path, env=environment)
-    assert f"{wanted()['nDCG@10']:.6f}" in ran.stdout
-    assert ran.stderr.strip() == (
-        "25 queries, 225 documents; columns: query=query-id, doc_id=corpus-id, relevance=score"
-    )
 
 
 # ---- what is no such shape says so ----
@@ -350,32 +308,6 @@ def test_whole_numbers_that_floats_would_round_are_refused():
     assert fn.evaluate({"q": {"a": 1}}, run, "RR(ties='worst')").mean() == {"RR(ties='worst')": 1.0}
 
 
-@pytest.mark.parametrize("kind", ["int64", "float64", "float32", "float16"])
-@pytest.mark.parametrize("source", ["table", "arrays", "parquet", "stream", "shuffled stream", "lists"])
-def test_whole_floats_are_ids(source, kind, tmp_path):
-    ids = np.repeat(np.arange(40), 3).astype(kind)
-    table = pa.table({"qid": ids, "label": np.arange(120) % 3, "score": RANDOM.random(120)})
-    if source == "shuffled stream":
-        table = table.take(RANDOM.permutation(120))
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=50)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    given = {
-        "table": lambda: table,
-        "arrays": lambda: fn.Rankings.from_query_ids(*columns.values()),
-        "lists": lambda: {
-            name: column[::3] if name == "qid" else list(column.reshape(40, 3))
-            for name, column in columns.items()
-        },
-        "parquet": lambda: fn.read_parquet(tmp_path / "a.parquet"),
-    }
-    scores = fn.evaluate(given.get(source, lambda: fn.scan_parquet(tmp_path / "a.parquet"))(), "nDCG")
-    columns["qid"] = columns["qid"].astype(np.int64)
-    wanted = fn.evaluate(fn.Rankings.from_query_ids(*columns.values()), "nDCG")
-    assert scores.queries[0].to_pylist() == wanted.queries[0].to_pylist()
-    assert scores.queries[0].type == pa.int64()
-    np.testing.assert_array_equal(scores["nDCG"], wanted["nDCG"])
-
-
 @pytest.mark.parametrize("bad", [1.5, 2.0**53, np.inf])
 def test_other_floats_are_not(bad, tmp_path):
     columns = {"qid": np.array([1.0, bad]), "label": [1, 0], "score": [0.5, 0.1]}
@@ -390,25 +322,6 @@ def test_other_floats_are_not(bad, tmp_path):
 
 
 # ---- ids that never meet ----
-
-
-@pytest.mark.parametrize(
-    "command", ["score", "explain --worst 1", "compare", "conventions", "report --out p.html"]
-)
-def test_no_document_in_common_is_refused_by_each_command(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("q.json").write_text(
-        json.dumps({q: {f"doc-{d}": g for d, g in docs.items()} for q, docs in QRELS.items()})
-    )
-    runs = ["one", "two"][: 1 + (command == "compare")]
-    for name in runs:
-        Path(name).write_bytes(RUNS["TREC"][2])
-    ran = run(*command.split(), "--qrels", "q.json", *(word for name in runs for word in ("--run", name)))
-    assert ran.exit_code == 3 and not ran.stdout and ran.stderr.count("\n") == 1, ran.stderr
-    assert (
-        'q.json and one have no document in common: documents of query "1" are "doc-100", "doc-101", "doc-102" ... there, '
-        in ran.stderr
-    )
 
 
 def test_few_documents_in_common_are_warned_of():

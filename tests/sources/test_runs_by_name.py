@@ -4,7 +4,6 @@ from collections import namedtuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 import fastndcg as fn
@@ -17,34 +16,6 @@ OTHER = {"q1": {"b": 0.9, "x": 0.5}, "q2": {"c": 1.0}}
 ROWS = [(query, doc, score) for query, docs in RUN.items() for doc, score in docs.items()]
 FRAME = pd.DataFrame(ROWS, columns=["query_id", "doc_id", "score"])
 EXPECTED = fn.evaluate(QRELS, RUN, ["RR", "nDCG@2"]).values.tobytes()
-
-
-class Ranx:
-    def to_dict(self):
-        return RUN
-
-
-SHAPES = {
-    "dict": RUN,
-    "lists": {"q1": ["x", "b"], "q2": ["c"]},
-    "pandas": FRAME,
-    "arrow": pa.Table.from_pandas(FRAME),
-    "records of numpy": FRAME.to_records(index=False),
-    "Series": {query: pd.Series(docs) for query, docs in RUN.items()},
-    "columns": FRAME.to_dict("list"),
-    "records": FRAME.to_dict("records"),
-    "tuples": list(FRAME.itertuples(index=False)),
-    "ranx": Ranx(),
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_runs_by_name_have_the_values_of_each_alone(shape):
-    assert fn.evaluate(QRELS, SHAPES[shape], ["RR", "nDCG@2"]).values.tobytes() == EXPECTED
-    several = fn.evaluate(QRELS, {"bm25": SHAPES[shape], 7: OTHER}, ["RR", "nDCG@2"])
-    assert list(several) == ["bm25", "7"]
-    assert several["bm25"].values.tobytes() == EXPECTED
-    assert several["7"].mean()["RR"] == 1.0
 
 
 def test_paths_and_lazy_frames_are_runs(tmp_path, monkeypatch):

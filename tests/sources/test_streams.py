@@ -226,35 +226,6 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch
     assert_same(scan_parquet(path, memory=100 * len(table), threads=1), Rankings.from_arrow(table))
 
 
-@pytest.mark.parametrize("ids", [True, False], ids=["ids", "row numbers"])
-def test_list_columns(tmp_path, ids):
-    whole = Rankings.from_arrow(rows())
-    lists = {
-        "label": pa.ListArray.from_arrays(whole.offsets.astype(np.int32), pa.array(whole.relevance)),
-        "score": pa.LargeListArray.from_arrays(whole.offsets, pa.array(whole.scores)),
-    }
-    names = {"qid": pa.array([f"q{number * 7 % 60}" for number in range(60)])} if ids else {}
-    path = write(pa.table(names | lists), tmp_path / "lists.parquet", row_group_size=7)
-    for memory in (300, SMALL, None):
-        assert_same(scan_parquet(path, memory=memory), fn.read_parquet(path))
-    assert len(list(scan_parquet(path, memory=SMALL))) > 2
-
-
-def test_two_rows_of_lists_of_one_query(tmp_path):
-    """Wherever they stand: the same error as in memory."""
-    table = pa.table(
-        {
-            "qid": [f"q{number % 50}" for number in range(60)],
-            "label": [[1, 0]] * 60,
-            "score": [[0.5, 0.1]] * 60,
-        }
-    )
-    path = write(table, tmp_path / "lists.parquet", row_group_size=7)
-    for memory in (300, SMALL, None):
-        with pytest.raises(InputError, match='query "q0" has several rows of lists'):
-            list(scan_parquet(path, memory=memory)._parts())
-
-
 def test_hive_partitions_and_types_that_differ(tmp_path):
     table = rows(ids="texts")
     cut = int(Rankings.from_arrow(table).offsets[30])
@@ -266,45 +237,7 @@ def test_hive_partitions_and_types_that_differ(tmp_path):
     assert_same(scan_parquet(tmp_path, keep="day", memory=SMALL), fn.read_parquet(tmp_path, keep="day"))
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        [b"x", b"y", b"x"],
-        pa.array([1, 2, 1], pa.uint64()),
-        pa.array([1, 2, 1], pa.date32()),
-        pa.array([1, 2, 1], pa.timestamp("us")),
-        pa.array(["1.5", "2.5", "1.5"]).cast(pa.decimal128(5, 2)),
-        [True, False, True],
-        pa.array(["a", "b", "a"], pa.large_string()),
-        pa.array(["a", "b", "a"]).dictionary_encode(),
-    ],
-)
-def test_ids_of_every_type_return(tmp_path, ids):
-    path = write(
-        pa.table({"qid": ids, "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]}),
-        tmp_path / "a.parquet",
-        row_group_size=1,
-    )
-    assert_same(scan_parquet(path, memory=300), fn.read_parquet(path))
-    with pytest.raises(InputError, match="returns at row 2"):
-        list(scan_parquet(path, memory=300, grouped=True))
-
-
-def test_lists_and_no_rows():
-    table = rows().group_by("qid", use_threads=False).aggregate([("label", "list"), ("score", "list")])
-    table = table.rename_columns(["qid", "label", "score"])
-    assert_same(scan_arrow(reader(cut(table, [7, 0])), memory=4000), Rankings.from_arrow(table))
-    no_ids = table.drop_columns("qid")
-    assert_same(scan_arrow(iter(cut(no_ids, [7])), memory=4000), Rankings.from_arrow(no_ids))
-    twice = pa.concat_tables([table, table])
-    with pytest.raises(InputError, match="has several rows of lists"):
-        fn.evaluate(scan_arrow(reader(cut(twice, [7]))), "RR")
-    for form in ("reader", "iterator"):
-        empty = FORMS[form](rows()[:0].to_batches() or [pa.RecordBatch.from_pylist([], rows().schema)])
-        assert_same(scan_arrow(empty), Rankings.from_arrow(rows()[:0]))
-
-
-def test_a_null_in_a_dictionary_and_views():
+def test_a_null_in_a_dictionary():
     table = rows().select(["qid", "label", "score", "lang"])
     first, last = table[:30].combine_chunks(), table[30:].combine_chunks()
     codes = pa.array(np.arange(len(last)) * 0, pa.int32())
@@ -318,11 +251,6 @@ def test_a_null_in_a_dictionary_and_views():
     assert found.values.tobytes() == wanted.values.tobytes() and set(found.queries["lang"].to_pylist()) == {
         None
     }
-    views = pa.table({"qid": table["qid"].cast(pa.string()).cast(pa.string_view()), "label": table["label"], "score": table["score"]})  # fmt: skip
-    mixed = rows(ids="texts", mixed=True).select(["qid", "label", "score"])
-    for some in (views, mixed.set_column(0, "qid", mixed["qid"].cast(pa.string_view()))):
-        for memory in (4000, None):
-            assert_same(scan_arrow(reader(some.to_batches(50)), memory=memory), Rankings.from_arrow(some))
 
 
 @pytest.mark.parametrize("form", ["reader", "function"])
@@ -744,42 +672,9 @@ def test_progress_and_what_a_stream_says():
 # ---- messages ----
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "mixed"])
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("score", float("nan"), r'column "score" has \d+ NaN values?; the first is at row 200, query'),
-        ("label", None, r'column "label" has \d+ nulls?; the first is at row 200, query'),
-        ("label", -1, r"grade -1, which occurs (at row 200, query|in query)"),
-        ("qid", None, r'column "qid" has \d+ nulls?; the first is at row 200'),
-    ],
-)
-def test_the_first_row_is_named_as_it_stands_in_the_file(tmp_path, spool, mixed, column, value, message):
-    """Parts are read in the order of hashes: the first part with a fault may hold a later row."""
-    table = rows(100, mixed=mixed)
-    values = table[column].to_pylist()
-    for row in range(200, len(table), 40):
-        values[row] = value
-    place = table.column_names.index(column)
-    table = table.set_column(place, column, pa.array(values, table[column].type))
-    with pytest.raises(InputError, match=message) as caught:
-        fn.evaluate(scan_parquet(write(table, tmp_path / "bad.parquet"), memory=SMALL), "nDCG")
-    assert ("bad.parquet: column" in str(caught.value)) == (value != -1)
-    assert os.listdir(spool) == []
-
-
-def broken(column, place, value):
-    table = rows()
-    values = table[column].to_pylist()
-    values[place] = value
-    return table.set_column(table.column_names.index(column), column, pa.array(values))
-
-
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        (lambda: reader(cut(broken("qid", 130, None), [40])), InputError, 'column "qid" has 1 null.*row 130'),
-        (lambda: reader(cut(broken("score", 250, float("nan")), [40])), InputError, 'column "score" has 1 NaN.*row 250'),
         (lambda: iter([rows()[:50], rows()[50:].rename_columns(["qid", "label", "points", *rows().column_names[3:]])]), InputError, 'a later table of data has no column "score"'),
         (lambda: iter([rows()[:50], rows(ids="texts")[50:]]), InputTypeError, 'column "qid" is int64 in the first rows and string in later ones'),
         (lambda: iter([]), InputError, "data has no table"),
@@ -1057,11 +952,3 @@ def test_a_kept_value_is_null_before_a_file_ends_and_not_after(tmp_path):
         pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet")
     with pytest.raises(InputError, match='"kept"'):
         list(scan_parquet(tmp_path, keep="kept", threads=1))
-
-
-def test_a_comparison_takes_them():
-    table = rows()
-    a = fn.evaluate(scan_arrow(reader(cut(table, [40]))), "nDCG")
-    b = fn.evaluate(scan_arrow(iter(cut(table, [40])), score="traffic"), "nDCG")
-    whole = {"a": fn.evaluate(table, "nDCG"), "b": fn.evaluate(table, "nDCG", score="traffic")}
-    assert fn.compare({"a": a, "b": b}).to_arrow().equals(fn.compare(whole).to_arrow())

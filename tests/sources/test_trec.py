@@ -10,7 +10,6 @@ from urllib.parse import unquote
 import commands
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -33,16 +32,6 @@ pytestmark = [
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
 
 
 @pytest.fixture
@@ -246,33 +235,6 @@ def test_words_of_an_id_never_fill_an_empty_field_between_tabs(line, blanks, tmp
 # ---- ties and missing queries ----
 
 
-@pytest.mark.pure
-@pytest.mark.parametrize("of", ["query_id", "doc_id"])
-def test_ids_of_tables_in_types_that_few_functions_of_arrow_know(of):
-    """Dictionaries of views, which Polars makes of categories, raised; a null in a dictionary or in runs was an id like others."""
-    ids = {"query_id": ["q", "q", "q"], "doc_id": ["b", "a", "c"]} | {of: ["b", "a", "c"]}
-    rest = {"rel": [1, 0, 2], "score": [1.0, 1.0, 1.0]}
-    wanted = Rankings.from_qrels_run(pa.table(ids | rest), pa.table(ids | rest))
-    values = pa.array(["a", "b", "c"])
-    for given_ids in (
-        pa.DictionaryArray.from_arrays([1, 0, 2], values.cast(pa.string_view())),
-        pc.run_end_encode(pa.array(ids[of])),
-    ):
-        table = pa.table(ids | {of: given_ids} | rest)
-        found = Rankings.from_qrels_run(table, table)
-        assert found.doc_ids.to_pylist() == wanted.doc_ids.to_pylist()
-        assert found.relevance.tolist() == wanted.relevance.tolist() and found.queries == wanted.queries.cast(
-            found.queries.schema
-        )
-    for with_null in (
-        pa.DictionaryArray.from_arrays([1, 0, 2], ["a", "b", None]),
-        pc.run_end_encode(pa.array(["b", "a", None])),
-    ):
-        table = pa.table(ids | {of: with_null} | rest)
-        with pytest.raises(InputError, match=f'column "{of}" has 1 null; the first is at row 2'):
-            Rankings.from_qrels_run(table, table)
-
-
 _SCORES = st.sampled_from([-1.5, -0.0, 0.0, 1.0, 2.0, np.inf, -np.inf])
 
 
@@ -315,18 +277,6 @@ def test_a_join_is_what_dicts_make_of_it(data):
         assert rankings.is_judged[rows].tolist() == [doc in grades for doc, _ in returned]
 
 
-@given(
-    st.lists(st.tuples(st.text("ab\0é", max_size=80), st.integers(1, 5)), max_size=30),
-    st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]),
-    st.integers(0, 5),
-)
-def test_ids_of_any_length_are_numbered_as_pyarrow_does(runs, kind, cut):
-    ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
-    side, wanted = joins.side_of("run", ids, ids), ids.dictionary_encode()
-    assert side.codes.tolist() == wanted.indices.to_pylist()
-    assert side.queries.cast(kind).equals(wanted.dictionary)
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64", "float32", "float64", "float16"])
 def test_scores_of_every_dtype_are_ordered_in_their_own_precision(dtype):
     scores = np.array([0, 1, 100, 1, 0, 127], dtype)
@@ -360,23 +310,6 @@ def test_no_query_in_common(both, missing):
             read(*both(qrels, run), missing=missing)
     with pytest.raises(InputError, match='qrels and run have no query in common: "1" there, "2" here'):
         Rankings.from_qrels_run({"1": {"a": 1}}, {"2": {"a": 1.0}}, missing=missing)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint64])
-def test_the_lowest_score_is_the_best_of_distances(kind):
-    qrels = {"q": {"a": 3, "b": 1, "c": 0}, "r": {"a": 1}}
-    far = np.array([5, 0, 2, 2, 7]).astype(kind)
-    table = pa.table({"qid": list("qqqqr"), "docid": list("cxbaa"), "distance": far})
-    of_table = Rankings.from_qrels_run(qrels, table, score="distance", ascending=True)
-    dicts = {"q": {"c": 5, "x": 0, "b": 2, "a": 2}, "r": {"a": 7}}
-    for rankings in (of_table, Rankings.from_qrels_run(qrels, dicts, ascending=True)):
-        assert rankings.doc_ids.to_pylist() == ["x", "b", "a", "c", "a"]
-        opposite = {query: {doc: -far for doc, far in found.items()} for query, found in dicts.items()}
-        for measure in ("nDCG@2", "RR", "nDCG(ties='input')"):
-            wanted = fn.evaluate(Rankings.from_qrels_run(qrels, opposite), measure)
-            np.testing.assert_array_equal(fn.evaluate(rankings, measure)[measure], wanted[measure])
-    with pytest.raises(InputTypeError, match="ascending='yes' is not known"):
-        Rankings.from_qrels_run(qrels, dicts, ascending="yes")
 
 
 @pytest.mark.pure
@@ -422,119 +355,6 @@ def test_nan_scores_ranked_last(both):
 
 
 # ---- against the references ----
-
-
-@pytest.mark.parametrize("measure", ["ndcg", "ndcg_cut_1", "ndcg_cut_10", "ndcg_cut_100"])
-def test_robust03_as_pytrec_eval_has_it(data, measure):
-    rankings = read_trec(data / "robust03/qrels.robust03.txt.gz", data / "robust03/run.MU03rob01.gz")
-    table = pq.read_table(data / "robust03/reference_per_query.parquet").to_pylist()
-    wanted = {
-        row["qid"]: row["value"]
-        for row in table
-        if row["peer"] == "pytrec_eval" and row["measure"] == measure
-    }
-    ours = fn.nDCG(ties="input") if measure == "ndcg" else fn.nDCG(ties="input") @ int(measure[9:])
-    got = dict(zip(rankings.query_ids.to_pylist(), fn.evaluate(rankings, ours).values[0], strict=True))
-    assert got.keys() == wanted.keys()
-    np.testing.assert_allclose([got[query] for query in wanted], list(wanted.values()), rtol=0, atol=1e-12)
-
-
-def _golden(path):
-    """nDCG of each query, and "all", at each cutoff."""
-    rows = [line.split() for line in path.read_text().splitlines()]
-    return [
-        (row[0].removeprefix("ndcg").removeprefix("_cut_"), *row[1:])
-        for row in rows
-        if row[0] == "ndcg" or row[0].startswith("ndcg_cut_")
-    ]
-
-
-def _check_golden(rankings, golden):
-    queries = rankings.query_ids.to_pylist()
-    measures = {
-        cutoff: fn.nDCG(ties="input") @ int(cutoff) if cutoff else fn.nDCG(ties="input")
-        for cutoff, _, _ in golden
-    }
-    values = fn.evaluate(rankings, list(measures.values()))
-    assert {query for _, query, _ in golden} == {*queries, "all"}
-    for cutoff, query, value in golden:
-        measure = measures[cutoff]
-        got = values.mean()[str(measure)] if query == "all" else values[measure][queries.index(query)]
-        assert f"{got:.4f}" == value
-
-
-def test_trec_evals_own_files(data, write):
-    """Whole; with comments; and -c of a run cut short, which lacks query 302 and most documents of query 303."""
-    folder = data / "trec_eval"
-    qrels, results = folder / "qrels.test", folder / "results.test"
-    for judgments in (qrels, folder / "qrels.test.with-comments"):
-        _check_golden(read_trec(judgments, results), _golden(folder / "out.test.aq"))
-    rows = results.read_text().splitlines(keepends=True)
-    parts = {query: [row for row in rows if row.startswith(query)] for query in ("301", "303")}
-    run = write("run", "".join(parts["301"] + parts["303"][:84]))
-    _check_golden(read_trec(qrels, run), _golden(folder / "out.test.aqc"))
-
-
-ids = st.text(
-    st.characters(
-        codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp", "Cs"), exclude_characters="#\ufeff"
-    ),
-    min_size=1,
-    max_size=10,
-)
-numbers = st.floats(-1e6, 1e6, allow_nan=False, width=32) | st.sampled_from([0.0, 0.5, 1.0])
-
-
-@given(
-    st.dictionaries(
-        ids, st.dictionaries(ids, st.integers(-2, 4), min_size=1, max_size=6), min_size=1, max_size=5
-    ),
-    st.dictionaries(ids, st.dictionaries(ids, numbers, min_size=1, max_size=6), min_size=1, max_size=5),
-    st.sampled_from(["docid_desc", "docid_asc", "input"]),
-)
-def test_every_way_in_is_the_same(tmp_path_factory, qrels, run, ties):
-    ir_measures = pytest.importorskip("ir_measures")
-    folder = tmp_path_factory.mktemp("same")
-    query, documents = next(iter(qrels.items()))  # without a query and a document in common they are refused
-    run.setdefault(query, {}).setdefault(next(iter(documents)), 0.5)
-    judged = [(q, d, g) for q, docs in qrels.items() for d, g in docs.items()]
-    scored = [(q, d, s) for q, docs in run.items() for d, s in docs.items()]
-    for name, form, rows in (("qrels", "{} 0 {} {}\n", judged), ("run", "{} Q0 {} 1 {!r} t\n", scored)):
-        text = "".join(form.format(*row) for row in rows)
-        (folder / name).write_text(text, encoding="utf-8", newline="")
-    wanted = facts(read_trec(folder / "qrels", folder / "run", ties=ties))
-    assert facts(Rankings.from_qrels_run(qrels, run, ties=ties)) == wanted
-    tuples = (ir_measures.Qrel(*row) for row in judged), [ir_measures.ScoredDoc(*row) for row in scored]
-    assert facts(Rankings.from_qrels_run(*tuples, ties=ties)) == wanted
-    tables = [
-        pa.table(dict(zip(("query_id", "doc_id", value), map(list, zip(*rows, strict=True)), strict=True)))
-        for value, rows in (("relevance", judged), ("score", scored))
-    ]
-    assert facts(Rankings.from_qrels_run(*tables, ties=ties)) == wanted
-
-
-def test_pytrec_eval_on_random_runs():
-    """infAP sees the unjudged documents of the pool, whose grade is negative; the other measures do not."""
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    generator = np.random.default_rng(4)
-    ours = {"infAP": "infAP", "bpref": "Bpref", "map": "AP", "ndcg_cut_10": "nDCG@10"}
-    measures = [fn.parse(name)(ties="input") for name in ours.values()]
-    qrels, run = {}, {}
-    for q in range(200):
-        # a query of which nothing at all is judged makes pytrec_eval read what is not there
-        judged = generator.choice(40, generator.integers(3, 30), replace=False)
-        qrels[f"q{q}"] = {f"d{d}": int(generator.choice([-2, -1, -1, 0, 1, 2, 3])) for d in judged} | {"e": 0}
-        returned = generator.choice(40, generator.integers(1, 40), replace=False)
-        run[f"q{q + 3}"] = {f"d{d}": float(generator.integers(0, 12)) for d in returned}
-    wanted = pytrec_eval.RelevanceEvaluator(qrels, {"infAP", "bpref", "map", "ndcg_cut.10"}).evaluate(run)
-    rankings = Rankings.from_qrels_run(qrels, run, missing="skip")
-    scores = fn.evaluate(rankings, measures)
-    assert rankings.query_ids.to_pylist() == [f"q{q}" for q in range(3, 200)]
-    for name, values in zip(ours, scores.values, strict=True):
-        theirs = [wanted[query][name] for query in rankings.query_ids.to_pylist()]
-        np.testing.assert_allclose(values, theirs, rtol=0, atol=1e-12 if name == "ndcg_cut_10" else 1e-15)
-    outside = rankings._with(relevance=np.maximum(rankings.relevance, 0))
-    assert (fn.evaluate(outside, measures[0]).values < scores.values[0]).any()
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -586,44 +406,6 @@ def _as_strings(columns):
         name: [f"long-enough-to-be-hashed-{value}" for value in values] if name.endswith("_id") else values
         for name, values in columns.items()
     }
-
-
-def _coded(columns):
-    table = pa.table(columns)
-    for place, name in enumerate(("query_id", "doc_id")):
-        table = table.set_column(place, name, table[name].dictionary_encode())
-    return table
-
-
-LIBRARIES = {
-    "pyarrow": pa.table,
-    "polars": lambda columns: pytest.importorskip("polars").DataFrame(columns),
-    "lazy": lambda columns: pytest.importorskip("polars").LazyFrame(columns),
-    "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
-    "categories": lambda columns: pytest.importorskip("pandas").DataFrame(columns).astype({"query_id": "category"}),
-    "dictionaries": _coded,
-    "chunks": lambda columns: pa.concat_tables([pa.table(columns)[:1], pa.table(columns)[1:1], pa.table(columns)[1:]]),
-    "records": lambda columns: pa.table(columns).to_pylist(),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kind", [dict, _as_strings])
-@pytest.mark.parametrize("ties", ["docid_desc", "input"])
-def test_tables_of_every_library(library, kind, ties):
-    make = LIBRARIES[library]
-    rankings = Rankings.from_qrels_run(make(kind(JUDGED)), make(kind(SCORED)), ties=ties)
-    assert rankings.relevance.tolist() == [0, 2, 1]
-    assert rankings.offsets.tolist() == [0, 2, 3, 3]
-    assert rankings.judged.offsets.tolist() == [0, 2, 3, 4]
-    assert rankings.query_ids.to_pylist() == list(dict.fromkeys(kind(JUDGED)["query_id"]))
-
-
-def test_unused_categories_are_no_queries():
-    table = pa.table(JUDGED)
-    ids = pa.DictionaryArray.from_arrays(pa.array([2, 2, 0, 3]), pa.array([302, 5, 301, 303]))
-    rankings = Rankings.from_qrels_run(table.set_column(0, "query_id", ids), pa.table(SCORED))
-    assert rankings.query_ids.to_pylist() == [301, 302, 303]
 
 
 @pytest.mark.parametrize("left", ["int16", "uint16", "int64", "uint64"])

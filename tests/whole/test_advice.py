@@ -17,20 +17,11 @@ from commands import facts, run
 import fastndcg as fn
 from fastndcg import typing
 from fastndcg.errors import InputError
-from fastndcg.sources.trec import read_qrels_run
 
 QUERIES, GRADES, DOCS = ["a", "a", "a", "b"], [0, 1, 2, 1], ["d0", "d1", "d2", "d0"]
 SCORES = [0.5, None, 0.25, 1.0]
 LAST = [0.5, -np.inf, 0.25, 1.0]
 TABLE = pa.table({"qid": QUERIES, "docid": DOCS, "label": GRADES, "score": SCORES})
-WITH_NAN = TABLE.set_column(3, "score", pa.array([0.5, np.nan, 0.25, 1.0], from_pandas=False))
-
-
-def _lists(table):
-    columns = {
-        name: [table[name].to_pylist()[:3], table[name].to_pylist()[3:]] for name in ("label", "score")
-    }
-    return pa.table({"qid": ["a", "b"]} | columns)
 
 
 def _write(path, table):
@@ -44,46 +35,6 @@ def _write(path, table):
     else:
         path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     return path
-
-
-def _ltr(folder, table, **options):
-    lines = (f"{grade} qid:{query} 1:1\n" for grade, query in zip(GRADES, QUERIES, strict=True))
-    (folder / "l").write_text("".join(lines))
-    return fn.read_ltr(folder / "l", scores=_write(folder / "s.parquet", table.select(["score"])), **options)
-
-
-def _joined(folder, table, **options):
-    qrels = _write(folder / "q.parquet", TABLE.drop_columns("score"))
-    return read_qrels_run(
-        qrels, _write(folder / "r.parquet", table.drop_columns("label")), ties="input", **options
-    )
-
-
-READERS = {
-    "arrow": lambda folder, table, **options: fn.Rankings.from_arrow(table, **options),
-    "lists": lambda folder, table, **options: fn.Rankings.from_arrow(_lists(table), **options),
-    "parquet": lambda folder, table, **options: fn.read_parquet(
-        _write(folder / "a.parquet", table), **options
-    ),
-    "csv": lambda folder, table, **options: fn.read_csv(_write(folder / "a.csv", table), **options),
-    "scan": lambda folder, table, **options: next(
-        iter(fn.scan_parquet(_write(folder / "a.parquet", table), **options))
-    ),
-    "ltr": _ltr,
-    "qrels and run": _joined,
-    "tables": lambda folder, table, **options: fn.Rankings.from_qrels_run(
-        TABLE.drop_columns("score"), table.drop_columns("label"), ties="input", **options
-    ),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("table", [TABLE, WITH_NAN], ids=["null", "nan"])
-def test_missing_scores(tmp_path, reader, table):
-    read = READERS[reader]
-    with pytest.raises(InputError, match=r'pass nan="last"'):
-        read(tmp_path, table)
-    assert read(tmp_path, table, nan="last").scores.tolist() == LAST
 
 
 @pytest.mark.parametrize(("scores", "kind"), [

@@ -5,7 +5,6 @@ import doctest
 import functools
 import importlib.util
 import inspect
-import os
 import re
 import runpy
 import shlex
@@ -116,20 +115,6 @@ def test_test_command_is_the_one_that_continuous_integration_runs():
     # the one leaves out what the other runs
     assert f"-m '{' or '.join(conftest.LEFT_OUT)}'" in check
     assert f"{rest} && scripts/check" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("of_worker", "processes"), [({}, min(4, os.cpu_count())), ({"workerinput": {}}, None)]
-)
-def test_pytest_alone_leaves_tests_out_in_each_of_its_processes(of_worker, processes):
-    """A worker of pytest-xdist parses the command line itself; there are no workers of workers."""
-    option = types.SimpleNamespace(markexpr="", numprocesses=None, usepdb=False, collectonly=False)
-    source = pytest.Config.ArgsSource
-    conftest.pytest_cmdline_main(
-        types.SimpleNamespace(option=option, ArgsSource=source, args_source=source.TESTPATHS, **of_worker)
-    )
-    assert option.markexpr == "not host and not rivals and not slow"
-    assert option.numprocesses == processes
 
 
 # ---- what is made from the package ----

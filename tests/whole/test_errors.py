@@ -3,11 +3,9 @@
 import inspect
 import math
 import pickle
-import sys
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -74,53 +72,6 @@ def test_a_message_shows_what_data_holds_and_survives_a_process():
 def test_arguments_are_options_on_the_command_line(message, shown):
     options = {name: f"--{name}" for name in ("nan", "score", "margin", "grades", "qrels", "run")}
     assert in_options(message, options | {"paired": "--paired/--unpaired"}) == shown
-
-
-@pytest.mark.parametrize("read", ["array", "table", "csv", "stream"])
-@pytest.mark.parametrize("ids", [["b", "b", "a", "a"], ["b", "a", "b", "a"]])
-def test_rows_in_messages_are_those_of_the_data(read, ids, tmp_path):
-    """Also where rows of a query stand apart; a fault that is found after they were put in order names the query alone."""
-
-    def read_it(grades, scores):
-        table = pa.table({"query": ids, "label": grades, "score": scores})
-        if read == "array":
-            return R.from_query_ids(ids, grades, scores)
-        if read == "table":
-            return R.from_arrow(table)
-        pa_csv.write_csv(table, tmp_path / "a.csv")
-        if read == "csv":
-            return fn.read_csv(tmp_path / "a.csv")
-        pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
-        return fn.scan_parquet(tmp_path / "a.parquet")
-
-    header = 2 if read == "csv" else 0
-    for row, query in enumerate(ids):
-        scores = [0.5] * 4
-        scores[row] = math.nan
-        with pytest.raises(fn.InputError, match=f'the first is at row {row + header}, query "{query}"'):
-            fn.evaluate(read_it([1] * 4, scores), "nDCG")
-        grades = [1] * 4
-        grades[row] = -1
-        where = f" at row {row + header}," if ids[0] == ids[1] else " in"
-        with pytest.raises(fn.InputError, match=f'grade -1, which occurs{where} query "{query}"'):
-            fn.evaluate(read_it(grades, [0.5] * 4), "nDCG")
-
-
-@pytest.mark.parametrize("column", ["score", "label", "seen"])
-def test_the_first_row_in_messages_is_that_of_the_data(column):
-    """Where rows of a query stand apart, the first in query order may be another."""
-    ids = ["b", "a", "b", "a"]
-    columns = {"query": ids, "label": [1.0] * 4, "score": [0.5] * 4, "seen": [0.5] * 4}
-    columns[column] = [columns[column][0], math.nan, math.nan, math.nan]
-    with pytest.raises(fn.InputError, match=r'3 .*; the first is .*at row 1, query "a"'):
-        R.from_arrow(pa.table(columns), propensity="seen")
-    with pytest.raises(fn.InputError, match=r'3 .*; the first is .*at row 1, query "a"') as caught:
-        R.from_query_ids(ids, columns["label"], columns["score"], propensity=columns["seen"])
-    assert caught.value.__cause__ is None and (
-        caught.value.__suppress_context__
-        or not caught.value.__context__
-        or caught.value.__context__ is sys.exception()  # which CatBoost leaves behind in this process
-    )
 
 
 @pytest.mark.parametrize(

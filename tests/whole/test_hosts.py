@@ -5,22 +5,14 @@ Each case is a process of its own with a time limit, so that an abort or a deadl
 else.
 """
 
-import http.client
 import importlib.util
-import os
-import signal
-import socket
-import subprocess
-import sys
 import sysconfig
 import textwrap
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import engines
 import pytest
-from commands import ROOT, printed
+from commands import printed
 
 pytestmark = [pytest.mark.compiled, pytest.mark.host]
 
@@ -258,127 +250,6 @@ def _run_file(folder, program, layer):
     printed(folder / "program.py", timeout=TIMEOUT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
 
 
-SERVED = """
-from urllib.parse import parse_qs
-DATA = rankings()
-WANTED = value(threads=1)
-assert value() == WANTED  # on two threads, in the process that will fork
-
-
-def application(environ, start_response):
-    threads = parse_qs(environ["QUERY_STRING"])["threads"][0]
-    right = value(None if threads == "all" else int(threads)) == WANTED
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [f"{os.getpid()} {right}".encode()]
-"""
-
-
-@pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_gunicorn_whose_workers_are_forked(tmp_path, layer):
-    """The master loads and warms up; workers answer requests from several threads each, and one is killed and replaced."""
-    engines.need("gunicorn")
-    (tmp_path / "served.py").write_text(PRELUDE + SERVED)
-    address, log = tmp_path / "socket", tmp_path / "log"
-    words = "-m gunicorn served:application --preload --workers 2 --threads 2 --no-control-socket"
-    folders = ["--bind", f"unix:{address}", "--worker-tmp-dir", str(tmp_path), "--log-file", str(log)]
-    command = [sys.executable, *words.split(), *folders]
-    environment = {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
-    with log.open("w") as errors:
-        master = subprocess.Popen(
-            command, env=os.environ | environment, cwd=tmp_path, stdout=errors, stderr=errors
-        )
-    try:
-        _wait_for(address.exists, master, log)
-
-        def ask(threads):
-            connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT)
-            connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.connect(str(address))
-            connection.request("GET", f"/?threads={threads}")
-            worker, right = connection.getresponse().read().decode().split()
-            connection.close()
-            assert right == "True", log.read_text()
-            return worker
-
-        def workers():
-            with ThreadPoolExecutor(4) as pool:
-                return set(pool.map(ask, [1, 2, "all", 2] * 4))
-
-        before = set()
-        _wait_for(lambda: len(before.update(workers()) or before) == 2, master, log)
-        killed = before.pop()
-        os.kill(int(killed), signal.SIGKILL)
-        _wait_for(lambda: bool(workers() - before - {killed}), master, log)
-    finally:
-        master.terminate()
-        code = master.wait(TIMEOUT)
-    text = log.read_text()
-    assert code == 0, text
-    assert text.count("was sent SIGKILL") == 1 and "SIGABRT" not in text and "Traceback" not in text, text
-
-
-def _wait_for(condition, process, log):
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
-
-
-CELLS = [
-    PRELUDE,
-    """
-DATA = rankings()
-WANTED = value(threads=1)
-assert value() == WANTED
-""",
-    """
-import asyncio
-answers = await asyncio.gather(*(asyncio.to_thread(value) for _ in range(4)))
-assert answers == [WANTED] * 4 and value() == WANTED
-""",
-    """
-import multiprocessing
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    assert pool.map(value, [None, 1, 2]) == [WANTED] * 3
-""",
-    """
-import fastndcg as fn
-fn.evaluate(DATA, "nDCG@10")
-""",
-]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
-@pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_a_notebook(tmp_path, monkeypatch, layer):
-    """Cells of a kernel run in its loop of asyncio, beside threads that wait for messages; in the last one Scores show themselves."""
-    engines.need("ipykernel")
-    from jupyter_client.manager import KernelManager
-
-    for name in ("HOME", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
-        monkeypatch.setenv(name, str(tmp_path))
-    environment = {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
-    manager = KernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
-    manager.start_kernel(env=os.environ | environment)
-    client = manager.client()
-    shown = []
-    try:
-        client.start_channels()
-        client.wait_for_ready(timeout=TIMEOUT)
-        for cell in CELLS:
-            reply = client.execute_interactive(cell, timeout=TIMEOUT, output_hook=shown.append)
-            assert reply["content"]["status"] == "ok", reply["content"]
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-    (html,) = (
-        message["content"]["data"]["text/html"]
-        for message in shown
-        if message["msg_type"] == "execute_result"
-    )
-    assert "nDCG@10</td>" in html
-
-
 @pytest.mark.parametrize("layer", LAYERS)
 def test_settings_stay_as_they_were(layer):
     run(
@@ -482,23 +353,6 @@ def test_an_interrupt_while_numba_registers_its_functions(tmp_path):
                 print(done)
     """
     assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == "['attributes']\n[1, 0, 2]\n"
-
-
-def test_interrupts_at_any_time_of_compiling(tmp_path):
-    program = """
-        import _thread, threading
-        import fastndcg as fn
-        for pause in (0.3, 0.6, 0.9, 1.2):
-            alarm = threading.Timer(pause, _thread.interrupt_main)
-            alarm.start()
-            try:
-                fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
-                alarm.join()
-            except KeyboardInterrupt:
-                pass
-        print(fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9]).relevance.tolist())
-    """
-    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)).split("\n")[-2] == "[1, 0, 2]"
 
 
 @pytest.mark.parametrize("name", ["_object_compiled_hook", "LLVMPY_AddModule"])
