@@ -20,7 +20,7 @@ import fastndcg as fn
 from fastndcg.sources import parquet as parquet_files
 from fastndcg.sources import streams
 from fastndcg.sources.inputs import open_tables
-from fastndcg.sources.stream_batches import TableStream
+from fastndcg.sources.streams import TableStream
 from fastndcg.tables.roles import Roles
 
 pytestmark = pytest.mark.pure
