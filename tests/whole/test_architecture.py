@@ -41,28 +41,20 @@ def name_of(path):
 MODULES = {name_of(path): path for path in FILES}
 
 
-def imported(path, *, at_import=False):
-    """Names of modules that a file imports; `at_import`: only those that run when the file itself is imported."""
+def imported(path):
+    """Packages that are imported when the file itself is."""
     found = set()
 
     def visit(node):
         for child in ast.iter_child_nodes(node):
-            if at_import and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 continue
-            if at_import and isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 continue
             if isinstance(child, ast.Import):
-                found.update(alias.name for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                base = child.module or ""
-                if child.level:
-                    package = name_of(path).split(".")
-                    package = package if path.name == "__init__.py" else package[:-1]
-                    base = ".".join([*package[: len(package) - child.level + 1], *([base] if base else [])])
-                modules = {f"{base}.{alias.name}" for alias in child.names} & set(MODULES)
-                found.update(modules)
-                if len(modules) < len(child.names):
-                    found.add(base)
+                found.update(alias.name.split(".")[0] for alias in child.names)
+            elif isinstance(child, ast.ImportFrom) and not child.level:
+                found.add((child.module or "").split(".")[0])
             visit(child)
 
     visit(tree_of(path))
@@ -72,48 +64,28 @@ def imported(path, *, at_import=False):
 # ---- importing ----
 
 
-ALL = "import sys, json, fastndcg; [getattr(fastndcg, name) for name in (*fastndcg.__all__, 'plot')]"
+ALL = "import fastndcg; [getattr(fastndcg, name) for name in (*fastndcg.__all__, 'plot')]"
+LITTLE = (  # what the first call of a process needs no more than an import: what sources, results and conventions use
+    "pyarrow", "fractions", "importlib.metadata", "numpy.ma", "pathlib", "shutil", *COMPILER, *SLOW,
+    *(f"fastndcg.{part}" for part in ("scores", "convention", "statistics", "tables.arrow", "files")),
+)  # fmt: skip
+CODE = {  # what is imported before, the code, and what it may not import
+    "the package": ("", "import fastndcg", ("numpy", "pyarrow", *EXTRAS, *COMPILER, *SLOW)),
+    "scoring of arrays": ("", "import fastndcg as fn; fn.ndcg([[3, 0, 2]], [[0.9, 0.8, 0.7]])", LITTLE),
+    "public names": ("", ALL, (*EXTRAS, *COMPILER)),
+    # parts of the standard library that take milliseconds, and that neither NumPy nor pyarrow import
+    "public names beside NumPy and pyarrow": ("numpy, pyarrow, ", ALL, SLOW),
+}  # fmt: skip
 
 
-def test_import_pulls_in_nothing():
-    loaded = set(json.loads(printed("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
-    assert "fastndcg" in loaded
-    for name in ("numpy", "pyarrow", *EXTRAS, *COMPILER, *SLOW):
-        assert name not in loaded, f"import fastndcg imports {name}"
-    assert {name for name in loaded if name.startswith("fastndcg.")} == {"fastndcg._version"}
-
-
-def test_scoring_arrays_imports_little():
-    """The first call of a process needs neither pyarrow nor what sources, results and conventions need."""
-    code = "import sys, json, fastndcg as fn; fn.ndcg([[3, 0, 2]], [[0.9, 0.8, 0.7]]); print(json.dumps(sorted(sys.modules)))"
+@pytest.mark.parametrize("name", CODE)
+def test_what_is_not_imported(name):
+    before, code, unwanted = CODE[name]
+    code = f"import {before}sys, json; before = set(sys.modules); {code}; print(json.dumps(sorted(set(sys.modules) - before)))"
     loaded = set(json.loads(printed(code, FASTNDCG_KERNELS="auto")))
-    unwanted = {
-        "pyarrow",
-        "fractions",
-        "importlib.metadata",
-        "numpy.ma",
-        "pathlib",
-        "shutil",
-        *COMPILER,
-        *SLOW,
-    }
-    unwanted |= {
-        f"fastndcg.{part}" for part in ("scores", "convention", "statistics", "tables.arrow", "files")
-    }
-    assert not unwanted & loaded
-
-
-def test_public_names_pull_in_no_extra_and_no_compiler():
-    loaded = set(json.loads(printed(f"{ALL}; print(json.dumps(sorted(sys.modules)))")))
-    for name in (*EXTRAS, *COMPILER):
-        assert name not in loaded, f"a public name imports {name}"
-    assert not {name for name in loaded if name.startswith(OUTSIDE)}
-
-
-def test_public_names_pull_in_nothing_slow():
-    """Parts of the standard library that take milliseconds, and that neither NumPy nor pyarrow import."""
-    code = f"import numpy, pyarrow, sys; before = set(sys.modules); {ALL}; print(json.dumps(sorted(set(sys.modules) - before)))"
-    assert not {name for name in json.loads(printed(code)) if name in SLOW}
+    assert not loaded & {*unwanted} and not {each for each in loaded if each.startswith(OUTSIDE)}
+    own = {each for each in loaded if each.startswith("fastndcg.")}
+    assert own == {"fastndcg._version"} or name != "the package"
 
 
 def test_public_names_are_those_that_type_checkers_see():
@@ -191,9 +163,7 @@ KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 
 def test_extras_are_imported_only_where_they_are_used():
     for name in (name for name in MODULES if not name.startswith(OUTSIDE)):
-        tops = {target.split(".")[0] for target in imported(MODULES[name], at_import=True)}
-        assert not tops & set(EXTRAS), name
-        assert name in KERNELS or not tops & set(COMPILER), name
+        assert not imported(MODULES[name]) & set(EXTRAS), name
 
 
 def run_alone(cases, libraries=("numpy", "pyarrow")):
@@ -273,8 +243,7 @@ def test_compiled_functions_live_in_kernels():
     """What is cached is keyed on the files of that folder: a helper elsewhere would be served stale after an upgrade."""
     for name, path in MODULES.items():
         if name not in KERNELS or name == "fastndcg.kernels.schema":
-            targets = imported(path, at_import=True)
-            assert not {target for target in targets if target.split(".")[0] in COMPILER}, name
+            assert not imported(path) & set(COMPILER), name
             functions = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef))
             marks = [ast.unparse(mark) for node in functions for mark in node.decorator_list]
             assert not [mark for mark in marks if "jit" in mark or "vectorize" in mark], name
@@ -314,13 +283,5 @@ def test_public_names_are_listed():
 
 
 def test_the_oracle_imports_nothing_of_the_package():
-    tree = ast.parse((Path(__file__).parent.parent / "oracle.py").read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        names = (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-        assert not {name.split(".")[0] for name in names} & {"fastndcg", "numpy", "numba", "scipy"}
+    oracle = imported(Path(__file__).parent.parent / "oracle.py")
+    assert not oracle & {"fastndcg", "numpy", "numba", "scipy"}
