@@ -31,7 +31,7 @@ from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
 from fastndcg.measures.conventions import Convention
-from fastndcg.measures.declarations import QUERIES, TIES, WEIGHTS
+from fastndcg.measures.tools import QUERIES, TIES, WEIGHTS
 from fastndcg.tables.roles import OTHER_NAMES, USUAL_NAMES
 from scripts import reference
 

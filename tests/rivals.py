@@ -126,8 +126,10 @@ def sklearn(query, k):
     return float(ndcg_score([query.grades], [query.scores], k=k))
 
 
-def of_one(query, k, mean, **options):
-    return mean([query], k, **options)
+def booster(mean, **options):
+    """A tool that has only the mean: it is asked for one query at a time."""
+    name = mean.__name__.removesuffix("_mean")
+    return Rival(each(lambda query, k: mean([query], k, **options)), name, (name,))
 
 
 def lightgbm_mean(queries, k, weight=None, metric="ndcg"):
@@ -544,17 +546,13 @@ RIVALS = {
     "gdeval": Rival(gdeval, "ir_measures", ("ir_measures",), uncut=False, needs_perl=True),
     "ranx": Rival(partial(ranx, metric="ndcg"), "ranx", ("ranx",)),
     "ranx_burges": Rival(partial(ranx, metric="ndcg_burges"), "ranx", ("ranx",)),
-    "lightgbm": Rival(each(of_one, mean=lightgbm_mean), "lightgbm", ("lightgbm",)),
-    "xgboost": Rival(each(of_one, mean=xgboost_mean), "xgboost", ("xgboost",)),
-    "xgboost-": Rival(each(of_one, mean=xgboost_mean, minus="-"), "xgboost", ("xgboost",)),
-    "catboost": Rival(each(of_one, mean=catboost_mean), "catboost", ("catboost",)),
-    "catboost_exp": Rival(each(of_one, mean=catboost_mean, kind="Exp"), "catboost", ("catboost",)),
-    "catboost_position": Rival(
-        each(of_one, mean=catboost_mean, denominator="Position"), "catboost", ("catboost",)
-    ),
-    "catboost_exp_position": Rival(
-        each(of_one, mean=catboost_mean, kind="Exp", denominator="Position"), "catboost", ("catboost",)
-    ),
+    "lightgbm": booster(lightgbm_mean),
+    "xgboost": booster(xgboost_mean),
+    "xgboost-": booster(xgboost_mean, minus="-"),
+    "catboost": booster(catboost_mean),
+    "catboost_exp": booster(catboost_mean, kind="Exp"),
+    "catboost_position": booster(catboost_mean, denominator="Position"),
+    "catboost_exp_position": booster(catboost_mean, kind="Exp", denominator="Position"),
     "torchmetrics": Rival(each(torchmetrics), "torchmetrics", ("torchmetrics",)),
     "ignite": Rival(each(ignite), "pytorch-ignite", ("ignite",)),
     "allrank": Rival(each(allrank), "allrank", ("allrank", "torch"), longest=16),

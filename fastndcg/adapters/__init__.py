@@ -1,10 +1,9 @@
 """Adapters for engines and tools. Nothing else in the package imports them.
 
 engines       the functions of Spark, Dask and Ray, and the few verbs that each engine has for them
-scoring       how workers of Spark, Dask and Ray score a partition
+scoring       how workers of Spark, Dask and Ray score a partition, and sums of partitions
 shuffle       rows and sums that workers send one another
 splits        files that workers read themselves
-aggregates    sums of partitions, and what they add up to
 spark         Spark DataFrames
 dask          Dask DataFrames
 ray           Datasets of Ray Data

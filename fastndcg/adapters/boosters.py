@@ -38,18 +38,14 @@ class Meter:
     """
 
     def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
-        self.measures = as_measures(measures)
+        self.measures, self.threads = as_measures(measures), check_threads(threads)
         self.like = None if like is None else as_convention(like)
-        self.threads = check_threads(threads)
+        # without spaces and colons, which boosters use as separators
+        self.names = [each.label.replace(" ", "").replace(":", "=") for each in self.measures]
         self.__name__ = ", ".join(self.names)  # which scikit-learn's interfaces of boosters ask for
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
         if self.like is not None:  # refuses a measure that the convention lacks, before training
             resolve_all(self.measures, self.like)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the measures without spaces and colons, which boosters use as separators."""
-        return [str(each.label).replace(" ", "").replace(":", "=") for each in self.measures]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_read": {}}
@@ -57,14 +53,11 @@ class Meter:
     def rankings(self, data: Any, read: Callable[[], Rankings]) -> Rankings:
         """Return the rankings of a data set. `read` is called once for each data set."""
         key = id(data)
-        known, found = self._read.get(key, (None, None))
-        if known is None or found is None or known() is not data:
-            found = read()
-            self._read[key] = weakref.ref(data, lambda _: self._read.pop(key, None)), found
-        return found
+        if key not in self._read or self._read[key][0]() is not data:
+            self._read[key] = weakref.ref(data, lambda _: self._read.pop(key, None)), read()
+        return self._read[key][1]
 
-    def evaluate_rankings(self, rankings: Rankings) -> Scores:
-        """Evaluate the measures of rankings."""
+    def _evaluate(self, rankings: Rankings) -> Scores:
         return evaluate(rankings, self.measures, convention=self.like, threads=self.threads)
 
     def scores(self, rankings: Rankings, predictions: Any) -> Scores:
@@ -74,7 +67,7 @@ class Meter:
                 f"the model predicts an array of shape {scores.shape} for {rankings.n_docs} documents; "
                 "expected one score for each, so train it to rank"
             )
-        return self.evaluate_rankings(rankings._with_scores(scores))
+        return self._evaluate(rankings._with_scores(scores))
 
     def means(self, rankings: Rankings, predictions: Any) -> list[float]:
         return list(self.scores(rankings, predictions).mean().values())

@@ -11,7 +11,7 @@ CatBoost passes only scores and labels to a metric, so the metric is made with t
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import catboost
 import numpy as np
@@ -75,24 +75,19 @@ def metric(
     """
     pools = [group] if isinstance(group, catboost.Pool) else group
     data_sets = [_read(pool) for pool in pools]
-    for one, other in combinations(data_sets, 2):
-        if np.array_equal(one.label, other.label) and not np.array_equal(one.offsets, other.offsets):
+    for (offsets, label), (other_offsets, other_label) in combinations(data_sets, 2):
+        if np.array_equal(label, other_label) and not np.array_equal(offsets, other_offsets):
             raise InputError(
-                f"two Pools of group= have the same {len(one.label)} labels in different queries; "
+                f"two Pools of group= have the same {len(label)} labels in different queries; "
                 "a metric of CatBoost sees only labels, so leave a document out of one"
             )
     return _named(one_measure(measures), like, threads, data_sets)
 
 
-def _named(measure: Any, like: Any, threads: int | None, data_sets: list[_DataSet]) -> Metric:
+def _named(measure: Any, like: Any, threads: int | None, data_sets: list[tuple[Array, Array]]) -> Metric:
     metric = Metric(measure, like, threads)
     metric.__class__ = type(metric.__name__, (Metric,), {"data_sets": data_sets})  # CatBoost shows its name
     return metric
-
-
-class _DataSet(NamedTuple):
-    offsets: Array  # of queries
-    label: Array
 
 
 class Metric(Meter):
@@ -100,7 +95,7 @@ class Metric(Meter):
 
     # an attribute that CatBoost reads: it tries to compile methods, and warns if it cannot
     no_jit = True
-    data_sets: list[_DataSet]
+    data_sets: list[tuple[Array, Array]]  # offsets of queries, and labels
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.measures[0], self.like, self.threads, self.data_sets)
@@ -118,17 +113,17 @@ class Metric(Meter):
         return self.means(rankings, approxes[0])[0], 1.0
 
     def _queries(self, label: Array) -> Array:
-        for known in self.data_sets:
-            if np.array_equal(known.label, label):
-                return known.offsets
-        sizes = " or ".join(str(len(known.label)) for known in self.data_sets) or "no Pool"
+        for offsets, known in self.data_sets:
+            if np.array_equal(known, label):
+                return offsets
+        sizes = " or ".join(str(len(known)) for _, known in self.data_sets) or "no Pool"
         raise InputError(
             f"CatBoost evaluates {len(label)} documents that are not those of group=, which has {sizes}: "
             "give every Pool, as in group=[train, valid]; if CatBoost shuffles its rows, use has_time=True"
         )
 
 
-def _read(pool: Any) -> _DataSet:
+def _read(pool: Any) -> tuple[Array, Array]:
     if not isinstance(pool, catboost.Pool):
         raise InputTypeError(
             f"group= has a {type(pool).__name__}; expected a Pool, as in catboost.Pool(X, y, group_id=qid)"
@@ -136,4 +131,4 @@ def _read(pool: Any) -> _DataSet:
     ids = pool.get_group_id_hash()
     if ids is None:
         raise InputError(f"a Pool of group= has {pool.num_row()} rows and no queries; make it with group_id=")
-    return _DataSet(group_by_query(np.asarray(ids)).offsets, np.asarray(pool.get_label(), np.float32))
+    return group_by_query(np.asarray(ids)).offsets, np.asarray(pool.get_label(), np.float32)

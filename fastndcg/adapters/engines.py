@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from fastndcg import errors
 from fastndcg._version import __version__
-from fastndcg.adapters import aggregates, shuffle
+from fastndcg.adapters import scoring, shuffle
 from fastndcg.adapters.scoring import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.adapters.splits import Plan, open_files, plan_of
 from fastndcg.errors import InputTypeError
 from fastndcg.statistics.intervals import check_confidence
-from fastndcg.tables.roles import OF_TEXT, Function, check_column, with_roles
+from fastndcg.tables.roles import OF_TEXT, check_column, with_roles
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measures
@@ -40,14 +40,8 @@ Make = Callable[[Any], Tables]  # what a task calls with its partition
 
 _OF_TEXT = (*OF_TEXT, "columns")  # options that Parquet and tables with names have no use for
 _OF_TABLES = ("order", *_OF_TEXT)  # and that functions of files lack
-
-
-def _of_tables(function: Function) -> Function:
-    return with_roles(function, Options, without=_OF_TEXT)
-
-
-def _of_files(function: Function) -> Function:
-    return with_roles(function, Options, without=_OF_TABLES)
+_of_tables = partial(with_roles, roles_type=Options, without=_OF_TEXT)
+_of_files = partial(with_roles, roles_type=Options, without=_OF_TABLES)
 
 
 class Engine(ABC, Generic[Frame]):
@@ -106,7 +100,7 @@ class Engine(ABC, Generic[Frame]):
 
     @abstractmethod
     def _collect(self, partitions: Partitions) -> Iterable[Mapping[str, bytes]]:
-        """All rows of `aggregates.ROW`, in this process."""
+        """All rows of `scoring.ROW`, in this process."""
 
     # ---- what users call ----
 
@@ -268,13 +262,11 @@ class Engine(ABC, Generic[Frame]):
         engine = self._bind(scores)
         with self.plain_errors():
             schema = engine._schema(scores)
-            means = aggregates.check_means(
-                schema.names, measures, by=by, weight=weight, confidence=confidence
-            )
-            sums = partial(aggregates.sum_groups, means)
-            summed = engine._collect(engine._map_rows(scores, means.names, sums, aggregates.ROW))
+            means = scoring.check_means(schema.names, measures, by=by, weight=weight, confidence=confidence)
+            sums = partial(scoring.sum_groups, means)
+            summed = engine._collect(engine._map_rows(scores, means.names, sums, scoring.ROW))
         kinds = [schema.field(name).type for name in means.by]
-        return aggregates.means_of(means, kinds, aggregates.unpickle_rows(summed))
+        return scoring.means_of(means, kinds, scoring.unpickle_rows(summed))
 
     # ---- how they are computed ----
 
@@ -304,7 +296,7 @@ class Engine(ABC, Generic[Frame]):
     def _run(self, plan: Plan, df: Frame | None = None) -> Partitions:
         """Results of all queries, or rows with their sums."""
         job = plan.job
-        last = job.results or aggregates.ROW
+        last = job.results or scoring.ROW
         read: Make = partial(_read_and_score, job, plan.read) if plan.is_local else plan.read
         schema = last if plan.is_local else shuffle.SCHEMA
         if plan.splits is None:
@@ -319,8 +311,8 @@ class Engine(ABC, Generic[Frame]):
         return self._to_frame(self._run(plan, df), plan.job, df)
 
     def _summary(self, plan: Plan, df: Frame | None, confidence: float | None) -> Summary:
-        sums = aggregates.unpickle_rows(self._collect(self._run(plan, df)))
-        return aggregates.summary_of(plan.job.task, sums, confidence)
+        sums = scoring.unpickle_rows(self._collect(self._run(plan, df)))
+        return scoring.summary_of(plan.job.task, sums, confidence)
 
     def _check(self, name: str, frame: object) -> None:
         """Raise `InputTypeError` for data without the attributes of the engine's tables."""

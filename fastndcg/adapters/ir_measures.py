@@ -23,7 +23,7 @@ from ir_measures.measures import MeanAgg
 from fastndcg import statistics
 from fastndcg.adapters.pytrec_eval import DictQrels, DictRun
 from fastndcg.api.evaluate import evaluate
-from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
+from fastndcg.errors import FastndcgError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.tables.joins import join
@@ -184,9 +184,7 @@ class Evaluator(providers.Evaluator):
         scores: npt.NDArray[Any]
         try:
             scores, grades = dict_run.look_up()
-        except InputTypeError:
-            return None
-        if np.isnan(scores).any():
+        except FastndcgError:
             return None
         if self._ties == "input":
             order, grades = dict_run.rank(scores, grades)

@@ -209,13 +209,28 @@ class DictRun:
         grades = np.fromiter(chain.from_iterable(map(_grades, self.lists, self.pools)), np.int64, n)
         values = chain.from_iterable(returned.values() for returned in self.lists)
         try:
-            return np.fromiter(values, np.float64, n), grades
+            scores = np.fromiter(values, np.float64, n)
         except (TypeError, ValueError) as error:
             raise InputTypeError(f"the run holds a score that is not a number: {error}") from None
+        missing = np.flatnonzero(np.isnan(scores))
+        if len(missing):
+            query, documents, first = self._query_of(missing[0])
+            raise InputError(
+                f"the score of document {documents[missing[0] - first]!r} of query {self.queries[query]!r} "
+                f"is NaN; {len(missing):,} in all. trec_eval leaves the order of such documents to chance: "
+                "drop them."
+            )
+        return scores, grades
 
     def rank(self, scores: Float64, grades: Int64) -> tuple[Int64, Int64]:
         """Return the order by descending float32 score, then by descending id, and the grades in it."""
-        keys = self._keys(scores)
+        with np.errstate(over="ignore"):
+            narrow = scores.astype(np.float32) + np.float32(0)  # which makes -0.0 the zero that it equals
+        bits = narrow.view(np.int32)
+        falling = ~(bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF)))
+        query = np.repeat(np.arange(len(self.lists)), np.diff(self.offsets))
+        # keys that sort rows by query and falling score, equal for scores that are equal as float32
+        keys: Int64 = (query << 32) + (falling.astype(np.int64) + (1 << 31))
         order = np.argsort(keys)
         ranked, found = keys[order], grades[order]
         starts = np.flatnonzero(np.diff(ranked, prepend=-1))
@@ -226,38 +241,15 @@ class DictRun:
         first = 0
         for start, end in zip(starts[differ].tolist(), ends[differ].tolist(), strict=True):
             if not first <= order[start] < first + len(documents):
-                documents, first = self._documents(order[start])
+                _, documents, first = self._query_of(order[start])
             rows = sorted((order[start:end] - first).tolist(), key=documents.__getitem__, reverse=True)
             found[start:end] = grades[first + np.array(rows)]
         return order, found
 
-    def _keys(self, scores: Float64) -> Int64:
-        query = np.repeat(np.arange(len(self.lists)), np.diff(self.offsets))
-        missing = np.isnan(scores)
-        if missing.any():
-            row = int(np.argmax(missing))
-            documents, first = self._documents(row)
-            raise InputError(
-                f"the score of document {documents[row - first]!r} of query {self.queries[query[row]]!r} "
-                f"is NaN; {missing.sum():,} in all. trec_eval leaves the order of such documents to chance: "
-                "drop them."
-            )
-        return _keys(scores, query)
-
-    def _documents(self, row: int) -> tuple[list[str], int]:
-        """Return the documents of the query of a row, and the query's first row."""
+    def _query_of(self, row: int) -> tuple[int, list[str], int]:
+        """Return the query of a row, its documents, and its first row."""
         query = int(np.searchsorted(self.offsets, row, "right")) - 1
-        return [*self.lists[query]], int(self.offsets[query])
-
-
-def _keys(scores: Float64, query: Int64) -> Int64:
-    """Return keys that sort rows by query and falling score; equal keys for scores equal as float32."""
-    with np.errstate(over="ignore"):
-        narrow = scores.astype(np.float32) + np.float32(0)  # which makes -0.0 the zero that it equals
-    bits = narrow.view(np.int32)
-    falling = ~(bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF)))
-    keys: Int64 = (query << 32) + (falling.astype(np.int64) + (1 << 31))
-    return keys
+        return query, [*self.lists[query]], int(self.offsets[query])
 
 
 def _grades(returned: Mapping[str, float], pool: dict[str, int]) -> Iterable[int]:
@@ -291,16 +283,15 @@ def _parse(
     for line in lines:
         fields = line.split()
         try:
-            if len(fields) != width:
-                raise ValueError
-            (query, _, document), value = fields[:3], read(fields[place])
+            value = read(fields[place]) if len(fields) == width else None
         except ValueError:
-            raise SourceError(f"{line.rstrip()!r} is not {expected}") from None
-        documents = parsed.setdefault(query, {})
-        if document in documents:
+            value = None
+        if value is None:
+            raise SourceError(f"{line.rstrip()!r} is not {expected}")
+        documents = parsed.setdefault(fields[0], {})
+        if fields[2] in documents:
             raise InputError(
-                f"document {document!r} of query {query!r} appears twice; "
-                "a document has one entry for a query: drop one of the two"
+                f"document {fields[2]!r} of query {fields[0]!r} appears twice; drop one of the two"
             )
-        documents[document] = value
+        documents[fields[2]] = value
     return parsed

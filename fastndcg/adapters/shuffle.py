@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.adapters import aggregates, scoring
+from fastndcg.adapters import scoring
 from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.kernels.compile import dispatch
@@ -100,11 +100,11 @@ def score_or_pack(job: Job, tables: Iterable[Rows], split: Split) -> Iterator[pa
             continue
         result = _score(job, *kept)
         if job.results is None:
-            sums = aggregates.merged(sums, result)
+            sums = scoring.merged(sums, result)
         else:
             chunks.append((block, place, _RESULTS, result))
     if sums is not None:
-        chunks.append((block, 0, _SUMS, aggregates.pickle_row(sums)))
+        chunks.append((block, 0, _SUMS, scoring.pickle_row(sums)))
     if chunks:
         yield pack(chunks)
 
@@ -115,16 +115,16 @@ def score_blocks(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for documents, results, packed in unpack_blocks(tables):
         if results is not None:
             yield results
-        for each in aggregates.unpickle_rows(packed):
-            sums = aggregates.merged(sums, each)
+        for each in scoring.unpickle_rows(packed):
+            sums = scoring.merged(sums, each)
         if documents is not None:
             result = _score(job, documents)
             if job.results is None:
-                sums = aggregates.merged(sums, result)
+                sums = scoring.merged(sums, result)
             else:
                 yield result
     if sums is not None:
-        yield aggregates.pickle_row(sums)
+        yield scoring.pickle_row(sums)
 
 
 def unpack_blocks(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table | None]]:
@@ -147,7 +147,7 @@ def _score(job: Job, table: pa.Table, grouped: Grouped | None = None) -> Any:
     with dispatch.part_of(job.rows or job.blocks * len(table), len(table)):
         systems = scoring.score(job.task, table, grouped)
     if job.results is None:
-        return tuple(map(aggregates.Sums.of, systems))
+        return tuple(map(scoring.Sums.of, systems))
     return scoring.results(job.task, systems, job.results)
 
 

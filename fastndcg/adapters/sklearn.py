@@ -49,17 +49,12 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
     ...     scorer("nDCG@2")(LinearRegression().fit(features, label), features, label, qid=qid)
     0.6674239213027962
     """
-    one = one_measure(measures)
-    made = make_scorer(_Score(Meter(one, like, threads)))
+    made = make_scorer(_Score(one_measure(measures), like, threads))
     with sklearn.config_context(enable_metadata_routing=True):
         return made.set_score_request(qid=True)
 
 
-class _Score:
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        self.__name__ = str(meter.measures[0])  # scikit-learn shows it
-
+class _Score(Meter):
     def __call__(self, y_true: Any, y_pred: Any, qid: Any = None) -> float:
         if qid is None:
             raise InputError(
@@ -67,5 +62,4 @@ class _Score:
                 "Call sklearn.set_config(enable_metadata_routing=True), and give the query of each row, "
                 'as in cross_val_score(..., params={"qid": qid})'
             )
-        scores = self._meter.evaluate_rankings(Rankings.from_query_ids(qid, y_true, y_pred))
-        return next(iter(scores.mean().values()))
+        return next(iter(self._evaluate(Rankings.from_query_ids(qid, y_true, y_pred)).mean().values()))

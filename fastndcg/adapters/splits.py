@@ -10,14 +10,15 @@ overlap at most at their ends, a split lacks rows of no query but of those. Othe
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from fastndcg.adapters import scoring, shuffle
@@ -97,28 +98,24 @@ def plan_of(opened: ParquetFiles, options: Options, job: shuffle.Job, workers: i
 
 def _divide(opened: ParquetFiles, part: float, workers: int) -> list[Split]:
     """Divide row groups, in order, into splits, as many for each worker."""
-    files = [(each.file, each.stamp) for each in opened.parts]
     units = [
-        (file, group, rows)
-        for file, of_file in enumerate(opened.parts)
-        for group, rows in enumerate(of_file.rows)
+        (each.file, each.stamp, group, rows)
+        for each in opened.parts
+        for group, rows in enumerate(each.rows)
         if rows
     ]
-    total, done = sum(size for *_, size in units), 0.0
+    if not units:  # without rows, the first file without its row groups
+        return [Split(parts=[(opened.parts[0].file, opened.parts[0].stamp, range(0))])]
+    sizes = np.array([rows for *_, rows in units])
     n = workers * math.ceil(math.ceil(1 / max(part, 1e-9)) / workers)
-    divided = defaultdict[int, dict[int, list[int]]](lambda: defaultdict(list))
-    sizes = defaultdict[int, float](float)
-    for file, group, size in units:
-        number = int(n * (done + size / 2) / total)
-        divided[number][file].append(group)
-        sizes[number] += size
-        done += size
+    numbers = (n * (np.cumsum(sizes) - sizes / 2) / sizes.sum()).astype(np.int64)
     splits = list[Split]()
-    for number, groups in divided.items():
-        read = [(*files[file], range(min(of), max(of) + 1)) for file, of in groups.items()]
-        splits.append(Split(len(splits), parts=read, size=sizes[number]))
-    # without rows, the first file without its row groups
-    return splits or [Split(0, parts=[(*files[0], range(0))])]
+    for _, chosen in groupby(zip(numbers.tolist(), units, strict=True), itemgetter(0)):
+        of_split = [unit for _, unit in chosen]
+        of_files = [[*each] for _, each in groupby(of_split, lambda unit: unit[0].path)]
+        parts = [(one[0][0], one[0][1], range(one[0][2], one[-1][2] + 1)) for one in of_files]
+        splits.append(Split(len(splits), parts=parts, size=sum(rows for *_, rows in of_split)))
+    return splits
 
 
 def _edges(opened: ParquetFiles, columns: Columns, splits: list[Split]) -> list[pa.Array] | None:

@@ -16,7 +16,7 @@ from fastndcg.common.exports import AsFrame
 from fastndcg.errors import InputTypeError, MeasureError, count_of, known_arguments
 from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
-from fastndcg.measures.validation import Function, Numbers
+from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary

@@ -22,7 +22,7 @@ from fastndcg.errors import ConventionError, InputError, MeasureError, known_arg
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
 from fastndcg.measures.conventions import Convention, as_convention, conventions
 from fastndcg.measures.measure import measure_named, resolve
-from fastndcg.measures.validation import show_number
+from fastndcg.measures.parameters import show_number
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings

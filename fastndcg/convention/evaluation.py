@@ -27,8 +27,8 @@ from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
 from fastndcg.measures.conventions import Convention, as_convention
-from fastndcg.measures.declarations import BY_COUNT, BY_ID, BY_ROW, OF_MEASURE
 from fastndcg.measures.measure import resolve
+from fastndcg.measures.tools import BY_COUNT, BY_ID, BY_ROW, OF_MEASURE
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring import gain_values, ideals, methods
@@ -36,7 +36,7 @@ from fastndcg.tables.checks import JudgedPool
 from fastndcg.tables.joins import alike as alike_ids
 
 if TYPE_CHECKING:
-    from fastndcg.measures.declarations import Rounding
+    from fastndcg.measures.tools import Rounding
 Pair = tuple[Convention, Measure]  # a convention for one measure, and the measure with its parameters
 
 

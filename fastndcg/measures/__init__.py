@@ -5,7 +5,6 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
 parameters   names, defaults and readers of parameters
-validation   forms of values, and readers, which say what was expected
 gains_and_discounts
              gains of grades and discounts of ranks that have a name
 definitions  a declaration of each measure
@@ -13,8 +12,6 @@ measure      the class `Measure`, and a measure for each definition
 named        these under the names by which they are imported
 notation     the parser of the notation
 aliases      names that people and other tools use for measures
-declarations
-             what a declaration of a tool says
 tools        how each established tool computes its measures, as data
 conventions  each tool's measures, by name: `conventions`
 """

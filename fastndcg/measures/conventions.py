@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
 from fastndcg.common.markup import html_table
-from fastndcg.measures.declarations import Rule
 from fastndcg.measures.measure import Measure, measure_named, resolve
-from fastndcg.measures.tools import DECLARED, rule_of, rule_on
+from fastndcg.measures.tools import DECLARED, Rule, rule_of, rule_on
 
 if TYPE_CHECKING:
     from typing import Self

@@ -13,13 +13,21 @@ from fastndcg.common.lazy import pa
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures import aliases
 from fastndcg.measures.definitions import DEFINITIONS, Definition
-from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
-from fastndcg.measures.validation import MOST_CUTOFF, Function, as_str, show_number, show_value
+from fastndcg.measures.parameters import (
+    MOST_CUTOFF,
+    RECALL,
+    Function,
+    as_str,
+    read_spellings,
+    show_number,
+    show_value,
+    spelling_of,
+)
 from fastndcg.typing import IrMeasure, Parameters
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
-    from fastndcg.measures.declarations import Rule
+    from fastndcg.measures.tools import Rule
 
 _NO_FUNCTION = (
     "{0} is a measure, which is no function of data; fastndcg.evaluate(rankings, measure) computes it. For "

@@ -11,7 +11,7 @@ from typing import Any
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures import aliases
 from fastndcg.measures.measure import Measure, measure_named, with_label
-from fastndcg.measures.validation import Function
+from fastndcg.measures.parameters import Function
 
 _SHOWN = 200  # most characters of a faulty text that a message quotes
 _MOST_CUTOFFS_OF_RANGE = 1000

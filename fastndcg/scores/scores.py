@@ -19,7 +19,7 @@ from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of, known_arguments
 from fastndcg.measures import Measure, find_measure
-from fastndcg.measures.validation import Function
+from fastndcg.measures.parameters import Function
 from fastndcg.scores.signatures import Digests, digests_of, digests_of_ids, metadata_of, signature_of
 from fastndcg.scores.slices import (
     OWN,

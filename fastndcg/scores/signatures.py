@@ -13,7 +13,7 @@ from fastndcg._version import __version__
 from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.hashes import UInt64, keys_of, keys_of_digits, mix
 from fastndcg.common.lazy import pa
-from fastndcg.measures.validation import Function, show_value
+from fastndcg.measures.parameters import Function, show_value
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure

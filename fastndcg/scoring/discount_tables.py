@@ -13,7 +13,7 @@ from fastndcg.common.arrays import Float64, freeze
 from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
 from fastndcg.measures.gains_and_discounts import DISCOUNTS
-from fastndcg.measures.validation import Function, Numbers
+from fastndcg.measures.parameters import Function, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure

@@ -14,7 +14,7 @@ from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.powers import exp2, gain_by
 from fastndcg.measures.gains_and_discounts import GAINS
-from fastndcg.measures.validation import Function, GradeGains, Numbers
+from fastndcg.measures.parameters import Function, GradeGains, Numbers
 from fastndcg.scoring.discount_tables import call_function, discount_table, exceeds_int64, ranks_discounted
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from fastndcg.kernels import intents as kernels
 from fastndcg.kernels.compile import dispatch
 from fastndcg.kernels.intents import IntentDocuments, IntentRows
 from fastndcg.kernels.schema import GAIN, STOP
-from fastndcg.measures.validation import Function
+from fastndcg.measures.parameters import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.discount_tables import (
     MOST_PERFECT,

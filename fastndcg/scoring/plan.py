@@ -14,7 +14,7 @@ from fastndcg.common.arrays import freeze, offsets_of
 from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.schema import Plan
-from fastndcg.measures.validation import Function, Numbers
+from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.scoring.discount_tables import (
     MOST_PERFECT,
     Power,

@@ -466,12 +466,3 @@ def test_the_job(tmp_path, like):
         failed = engines.run_script("lightgbm_job.py", *files, str(tmp_path), *words)
         assert failed.returncode == 1
         assert failed.stderr.splitlines()[-1].startswith("lightgbm_job: lightgbm has no RR")
-
-
-def test_the_job_on_the_example_of_lightgbm(tmp_path, data):
-    source = data / "lightgbm_lambdarank" / "rank.test"
-    lines = source.read_text().splitlines(keepends=True)
-    sizes = np.loadtxt(f"{source}.query", dtype=int)
-    cut = int(sizes[:35].sum())
-    train = written(tmp_path, "rank.train", lines[:cut], sizes[:35])
-    check_job(tmp_path, train, written(tmp_path, "rank.test", lines[cut:], sizes[35:]), "lightgbm")

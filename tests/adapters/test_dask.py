@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import ColumnError, InputTypeError
+from fastndcg import ColumnError
 
 engines.need("dask", "distributed")
 
@@ -159,13 +159,6 @@ def test_lists():
         assert rows_of(results) == expected
 
 
-def test_a_partition_without_rows():
-    df = frame(engines.documents(20))
-    alone = df[df["qid"] == -50]
-    assert fnd.summary(alone, "AP").rows[0]["queries"] == 1
-    assert len(fnd.evaluate(alone, "AP", keep="country").compute()) == 1
-
-
 def test_a_summary_refuses_kept_columns_that_are_not_there(tmp_path):
     table = engines.documents(20)
     pq.write_table(table, tmp_path / "a.parquet")
@@ -177,11 +170,6 @@ def test_a_summary_refuses_kept_columns_that_are_not_there(tmp_path):
             with pytest.raises(ColumnError, match='no column "contry".*country'):
                 summary(keep)
             assert summary("country").rows == summary(()).rows
-
-
-def test_frames_of_pandas_are_refused():
-    with pytest.raises(InputTypeError, match="df is a pandas DataFrame; expected a DataFrame of Dask"):
-        fnd.evaluate(engines.documents(5).to_pandas(), "AP")
 
 
 # ---- workers that fail ----

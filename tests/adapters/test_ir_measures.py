@@ -213,28 +213,3 @@ def test_it_is_registered_and_asked_first():
         ir_measures.RR: 0.75,
         ir_measures.NumQ: 1,
     }
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_an_experiment_of_pyterrier():
-    """Where it is installed, which needs no Java for this."""
-    pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed: pip install python-terrier")
-    topics = pd.DataFrame([["q1", "a"], ["q2", "b"]], columns=["qid", "query"])
-    qrels = pd.DataFrame(
-        [["q1", "d1", 1], ["q1", "d2", 2], ["q2", "d3", 1]], columns=["qid", "docno", "label"]
-    )
-    run = pd.DataFrame(
-        [["q1", "d1", 1.0, 0], ["q1", "d9", 1.0, 1], ["q2", "d3", 0.5, 0]],
-        columns=["qid", "docno", "score", "rank"],
-    )
-    fni.provider(ties="average", first=True)
-    found = pt.Experiment(
-        [pt.Transformer.from_df(run)], topics, qrels, ["ndcg_cut.10", "map"], names=["system"]
-    ).iloc[0]
-    local = fn.evaluate(
-        fn.Rankings.from_qrels_run(
-            {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}}, {"q1": {"d1": 1.0, "d9": 1.0}, "q2": {"d3": 0.5}}
-        ),
-        ["nDCG@10", "AP"],
-    )
-    assert [found["ndcg_cut.10"], found["map"]] == [*local.mean().values()]

@@ -162,26 +162,6 @@ class TestSpark(Laws):
 # ---- values ----
 
 
-def test_ids_of_any_type_nulls_and_empty_partitions(frame):
-    table = engines.documents(60).sort_by([("qid", "ascending"), ("position", "ascending")])
-    scores = pa.array([None if row % 5 == 0 else row / 7 for row in range(len(table))], pa.float32())
-    df = frame(table.set_column(2, "score", scores))
-    expected = engines.here(table.set_column(2, "score", scores), ["nDCG@3", "AP"], nan="last").to_arrow()
-    empty = df.filter("qid is null").union(df.filter("qid < 100")).union(df.filter("qid >= 100"))
-    options = engines.COLUMNS | {"nan": "last"}
-    assert rows_of(fns.evaluate(empty, ["nDCG@3", "AP"], **options)) == engines.rows_of(expected)
-    values = sorted(row[-2:] for row in engines.rows_of(expected))
-    for kind in ("decimal(20,3)", "date", "string"):
-        ids = F.col("qid").cast("string") if kind in ("string", "binary") else F.col("qid") + 50
-        ids = F.date_add(F.lit("2026-01-01").cast("date"), ids.cast("int")) if kind == "date" else ids
-        found = fns.evaluate(df.withColumn("qid", ids.cast(kind)), ["nDCG@3", "AP"], **options)
-        assert found.schema["qid"].dataType.simpleString() == kind
-        assert sorted(tuple(engines.bits_of(row.asDict()).values())[-2:] for row in found.collect()) == values
-    bad = df.withColumn("qid", F.when(F.col("qid") != 6, F.col("qid")))
-    with pytest.raises(InputError, match=r'^column "qid" has [\d,]+ nulls?\. Drop those rows'):
-        fns.summary(bad, "AP", nan="last")
-
-
 def test_lists_are_not_shuffled(frame):
     results = fns.evaluate(frame(engines.listed(engines.documents(20))), "AP", **engines.COLUMNS)
     assert "Exchange" not in results._jdf.queryExecution().executedPlan().toString()

@@ -53,11 +53,6 @@ def test_more_values_than_are_taken_by_position():
         SCORES.worst("RR", 1, 0.9)
 
 
-def test_gains_of_words_are_gain():
-    with pytest.raises(fn.MeasureError, match="Words and functions are gain="):
-        fn.nDCG(gains="exp2")
-
-
 def test_several_names_are_proposed_and_a_near_one_where_none_means_the_same():
     assert suggest("equivalence", ["margin", "no_worse_than"]) == ' Did you mean "no_worse_than" or "margin"?'
     assert suggest("metric", ["metrics"]) == ' Did you mean "metrics"?'

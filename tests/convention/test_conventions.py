@@ -18,7 +18,7 @@ import fastndcg as fn
 from fastndcg.convention.differences import choices_of
 from fastndcg.errors import ConventionError
 from fastndcg.measures.conventions import Convention
-from fastndcg.measures.declarations import Rounding
+from fastndcg.measures.tools import Rounding
 
 pytestmark = pytest.mark.compiled
 

@@ -111,39 +111,6 @@ def test_grades_of_the_pool_that_float32_does_not_have(dtype):
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("n", [32, 33, 100])
-def test_condensed_lists_where_nothing_gains(n):
-    flags, falling = np.arange(n) % 2 == 0, -np.arange(n)
-    rankings = fn.Rankings.from_offsets([0, n], np.ones(n, int), falling, is_judged=flags)
-    assert fn.evaluate(rankings, "NumRet(judged_only=True)").values.tolist() == [[(n + 1) // 2]]
-    nothing = fn.Rankings.from_offsets([0, n], np.zeros(n, int), falling, is_judged=np.zeros(n, bool))
-    assert np.isnan(fn.evaluate(nothing, "P(judged_only=True, empty='nan')").values[0, 0])
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("ideal", ["judged", "judged_uncut", "judged_returned"])
-def test_unjudged_documents_with_a_grade_belong_to_the_ideal(ideal):
-    rankings = fn.Rankings.from_lists([[0, 1]], [[0.9, 0.1]], is_judged=[False, True])
-    values = fn.evaluate(
-        rankings, [fn.nDCG(ideal=ideal, unjudged=2), fn.IDCG(ideal=ideal, unjudged=2)]
-    ).values
-    assert values[:, 0].tolist() == pytest.approx([1.0, 2 + 1 / math.log2(3)], rel=1e-15)
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("ideal", ["judged", "scored", "returned", "judged_uncut", "judged_returned"])
-def test_the_ideal_of_nothing_returned(ideal):
-    """A query with judged documents is defined, whatever was returned."""
-    rankings = fn.Rankings.from_offsets([0, 0, 0], [], [], judged=([0, 2, 2], [1, 1]))
-    value, nothing = (
-        fn.evaluate(rankings, fn.IDCG(ideal=ideal, ties="input", empty="nan") @ 5).values[0].tolist()
-    )
-    wanted = 1 + 1 / math.log2(3) if ideal in ("judged", "judged_uncut") else 0.0
-    assert value == pytest.approx(wanted, rel=1e-15)
-    assert math.isnan(nothing)
-
-
-@pytest.mark.pure
 @pytest.mark.parametrize("name", ["nDCG", "DCG", "SDCG", "nDCG_IA", "alpha_DCG"])
 def test_a_discount_function_is_asked_for_the_ranks_of_its_own_measure(name):
     more = {"max_rel": 1} if name == "SDCG" else {"denominator": "none"} if name == "alpha_DCG" else {}

@@ -1,7 +1,6 @@
 """Measures as values: what equals what, how they print and are read, and what is refused."""
 
 import copy
-import itertools
 import math
 import pickle
 import pydoc
@@ -92,36 +91,6 @@ def test_two_definitions_never_print_alike(one, other):
         assert hash(one) == hash(other)
 
 
-SMALL = {
-    "floor": ["zero", "worst"],
-    "gain": ["linear", "exp2", "binary", [0, 1], [0, 1, 0], {1: 1}, {1: 2}, {0: 0, 1: 1}, cube, another_cube],
-    "discount": ["log2", "jarvelin", "reciprocal", "ln", 2.0, 3, [1], [1, 0.5], cube, another_cube],
-    "ties": list(ours.TIES),
-    "ideal": list(ours.IDEALS),
-    "empty": [0.0, 1.0, 0.5, "nan", "skip"],
-    "judged_only": [False, True],
-    "rel": [None, 1, 2],
-    "unjudged": [None, 0, 2],
-    "ips": [False, True, "snips"],
-    "clip": [0.0, 0.25, 1.0],
-}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_combination_is_read_back(name):
-    """Every value of every parameter, crossed with every value of every other."""
-    accepted = WORDS[name]
-    texts = {}
-    for one, other in itertools.product(accepted, accepted):
-        for left, right in itertools.product(SMALL[one], SMALL[other]):
-            for cutoff in (None, 10):
-                measure = getattr(fn, name)(**{one: left, other: right})
-                measure = measure if cutoff is None else measure @ cutoff
-                assert fn.parse(str(measure)) == measure
-                assert texts.setdefault(str(measure), measure) == measure
-    assert len(set(texts.values())) == len(texts)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_defaults_do_not_print(name):
     measure = getattr(fn, name)
@@ -186,11 +155,6 @@ def test_one_value_however_it_is_made(one, other):
 def test_different_definitions_differ(one, other):
     assert one != other
     assert str(one) != str(other)
-
-
-def test_a_measure_is_no_text():
-    assert fn.nDCG @ 10 != "nDCG@10"
-    assert fn.nDCG != 3
 
 
 # ---- functions ----
@@ -262,7 +226,7 @@ def test_immutable():
         del measure.cutoff
     with pytest.raises(TypeError):
         measure.params["gain"] = "exp2"
-    assert measure == fn.nDCG @ 10 and measure.gain == "linear"
+    assert measure == fn.nDCG @ 10 != "nDCG@10" and measure.gain == "linear"
     with pytest.raises(AttributeError, match="banana"):
         _ = measure.banana
 
@@ -361,17 +325,12 @@ def test_this_package_s_plain_notation_is_ir_measures_notation():
 # ---- what is refused ----
 
 
-@pytest.mark.parametrize("cutoff", [0, -1, True, False, 10.0, 1.5, "10", None, math.nan, [1], np.float64(3)])
+@pytest.mark.parametrize("cutoff", [0, -1, True, False, 10.0, 1.5, "10", None, [1]])
 def test_a_cutoff_is_a_whole_number_from_1(cutoff):
-    with pytest.raises(MeasureError, match="expected a whole number of at least 1"):
-        fn.nDCG @ cutoff
+    for read in (lambda: fn.nDCG @ cutoff, lambda: fn.parse(f"nDCG@{cutoff!r}")):
+        with pytest.raises(MeasureError, match="expected a whole number of at least 1"):
+            read()
     assert (fn.nDCG @ 1).cutoff == 1
-
-
-@pytest.mark.parametrize("text", ["nDCG@0", "nDCG@-1", "nDCG@1.0", "nDCG@True", "nDCG@1,0", "nDCG@'1'"])
-def test_a_cutoff_in_notation_is_a_whole_number_from_1(text):
-    with pytest.raises(MeasureError, match="expected a whole number of at least 1"):
-        fn.parse_many(text)
 
 
 @pytest.mark.parametrize(
@@ -419,6 +378,7 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text):
         ({"gain": {1: math.inf}}, "finite"),
         ({"gain": {"x": 1}}, "a number was expected"),
         ({"gains": [1]}, "gains"),
+        ({"gains": "exp2"}, "Words and functions are gain="),
         ({"gain": "exp2", "gains": {1: 2}}, "both passed"),
         ({"dcg": "log"}, "dcg='log' is not known"),
         ({"discount": "log"}, r"discount='log' is not known.*Did you mean \"log2\"\?"),

@@ -1,6 +1,5 @@
 """The oracle against itself and against the tools whose definitions it states: who checks with it must be able to trust it."""
 
-import functools
 import math
 import random
 from functools import partial
@@ -47,7 +46,6 @@ def test_worst_and_best_are_the_bounds_over_all_orders(seed):
     for name in ("nDCG", "DCG", "CG"):
         definition, accepted = oracle.GRADED[name]
         words = {word: oracle._DEFAULTS[word] for word in accepted}
-        value = functools.partial(definition, query=query, cutoff=cutoff, **words)
         value = partial(definition, query=query, cutoff=cutoff, **words)
         bounds = oracle.bounds_over_orders(value, query) or (0.0, 0.0)
         worst, best = (oracle.score(name, query, cutoff, ties=ties) for ties in ("worst", "best"))

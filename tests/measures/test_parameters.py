@@ -205,18 +205,13 @@ def test_values_have_one_name():
         ("ERR(stop={})", "at least one grade"), ("ERR(stop=[0, 0.1])", "has no gain for grade 3"),
         ("ERR(stop=[0, 0.1, 0.2, 0.3], max_rel=3)", "so max_rel=3 has no effect; pass only one"),
         ("ERR(max_rel=2)", r"not defined for grade 3, .* the scale ends at 2. Name the scale, as in ERR\(max_rel=3\)"),
+        ("R(score_above=1e999)", "score_above holds inf, where a finite number was expected"),
         ("RR(of='last')", "of='last' is not known: of is one of 'first', 'best'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_computed_is_refused(notation, message):
     with pytest.raises((fn.MeasureError, fn.InputError), match=message):
         fn.evaluate(fn.Rankings.from_lists([[3, 0, 1]], [[3, 2, 1]]), notation)
-
-
-@pytest.mark.pure
-def test_scores_that_are_no_numbers_are_no_threshold():
-    with pytest.raises(fn.MeasureError, match="score_above holds nan, where a finite number was expected"):
-        fn.R(score_above=math.nan)
 
 
 # ---- the tools themselves ----

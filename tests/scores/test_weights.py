@@ -162,12 +162,12 @@ def test_systems_are_compared_with_these_weights(tmp_path, monkeypatch):
 
 def test_parts_of_an_engine_merge():
     """Results of queries hold the counts as values of NumRel and NumRet, by which means of parts are weighted."""
-    from fastndcg.adapters import aggregates
+    from fastndcg.adapters import scoring
 
     rankings = fn.Rankings.from_arrow(table(6), keep=["country"])
     scores = fn.evaluate(rankings, ["AUC", "NumRel", "NumRet"])
     results = scores.to_arrow()
     for weights in ("n_relevant", "n_docs"):
-        means = aggregates.check_means(results.column_names, ["AUC"], by=None, weight=weights)
-        parts = [aggregates.sums_by(means, results.slice(start, 9)) for start in range(0, len(results), 9)]
-        assert aggregates.means_of(means, (), parts)["AUC"].to_pylist() == [scores.mean(weights)["AUC"]]
+        means = scoring.check_means(results.column_names, ["AUC"], by=None, weight=weights)
+        parts = [scoring.sums_by(means, results.slice(start, 9)) for start in range(0, len(results), 9)]
+        assert scoring.means_of(means, (), parts)["AUC"].to_pylist() == [scores.mean(weights)["AUC"]]
