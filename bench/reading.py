@@ -20,7 +20,7 @@ from bench.errors import BenchError, WrongAnswerError
 from bench.process import apart, whole
 from bench.record import Row, beside
 from bench.timing import Time, fastest, take_turns
-from fastndcg.cli.sample import write_sample
+from fastndcg.cli.demo import write_sample
 
 QUERIES = 182_000  # about 20 million documents
 COLUMNS = ["query_id", "label", "score"]

@@ -1,6 +1,6 @@
 """`fastndcg` and `python -m fastndcg`: how the command line starts and ends, whatever happens.
 
-The exit codes are those of `cli.exit_codes`.
+The exit codes are those of `fastndcg.cli`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from fastndcg.cli.exit_codes import CLOSED_PIPE, FAILED, INTERRUPTED
+from fastndcg.cli import CLOSED_PIPE, FAILED, INTERRUPTED
 
 _WORTH_COMPILING = 0.5  # estimated seconds in plain kernels
 _REPORT = (
@@ -27,7 +27,6 @@ def main() -> None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     _open_streams()
     try:
-        _check_threads()
         from fastndcg.cli import load
 
         run = load(sys.argv[1:])
@@ -109,16 +108,6 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _check_threads() -> None:
-    """Raise `SystemExit` for a number of threads that makes Numba fail or crash."""
-    threads = os.environ.get("NUMBA_NUM_THREADS")
-    most = max(1024, 8 * (os.cpu_count() or 1))
-    if threads and not (threads.isascii() and threads.isdecimal() and 1 <= int(threads[:9]) <= most):
-        sys.exit(
-            f"NUMBA_NUM_THREADS is {threads!r}; expected a whole number from 1 to {most:,}. Set or unset it."
-        )
 
 
 if __name__ == "__main__":

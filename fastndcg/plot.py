@@ -5,32 +5,5 @@ also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it 
 colours suit colour-blind readers and light and dark backgrounds. Many values are binned.
 """
 
-from fastndcg.charts.plots import (
-    ComparisonPlots,
-    ScoresPlots,
-    contributions,
-    cutoffs,
-    differences,
-    distribution,
-    effects,
-    history,
-    over_time,
-    slices,
-    ties,
-)
-from fastndcg.typing import Chart
-
-__all__ = [
-    "Chart",
-    "ComparisonPlots",
-    "ScoresPlots",
-    "contributions",
-    "cutoffs",
-    "differences",
-    "distribution",
-    "effects",
-    "history",
-    "over_time",
-    "slices",
-    "ties",
-]
+from fastndcg.charts.plots import *  # noqa: F403
+from fastndcg.charts.plots import __all__  # noqa: F401

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import fastndcg as fn
-from fastndcg.cli.sample import write_sample
+from fastndcg.cli.demo import write_sample
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "_static" / "comparison.svg"
 MEASURES = ["nDCG@1", "nDCG@3", "nDCG@10", "nDCG@100", "AP", "RR", "ERR@10"]

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from fastndcg.cli.sample import write_sample
+from fastndcg.cli.demo import write_sample
 
 
 def main() -> None:

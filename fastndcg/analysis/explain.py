@@ -442,7 +442,7 @@ class Explanation(AsFrame):
         that do not fit the terminal.
         """
         texts, width = self._texts(whole), terminal_width()
-        shown = [fit(texts, 0, _DROPS, width, see)] if texts else []
+        shown = [fit(texts, 1, _DROPS, width, see)] if texts else []
         notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
         return "\n".join([wrapped(self.heading(), width), *shown, *(wrapped(note, width) for note in notes)])
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from subprocess import PIPE
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.progress import Task
-from fastndcg.common.subprocesses import run_child
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import FastndcgError, InputError, SourceError
 from fastndcg.measures import Measures, as_measures
@@ -111,9 +110,17 @@ def compile_kernels(
     def compile_in_child(arguments: list[str]) -> None:
         # two threads, so that parallel drivers are compiled on a machine with one processor too
         always = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "NUMBA_NUM_THREADS": "2"}
-        package = Path(__file__).absolute().parent.parent.parent
-        command, output = ["-m", "fastndcg.api.compilation", *arguments], {"stderr": PIPE, "text": True}
-        done = run_child(command, package, environment=always | chosen, **output)
+        # -P and a PYTHONPATH without empty and relative entries leave out modules of the current folder
+        paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        known = [
+            str(Path(__file__).absolute().parents[2]),
+            *(each for each in paths if Path(each).is_absolute()),
+        ]
+        done = subprocess.run(  # noqa: S603 - this Python, and arguments of ours
+            [sys.executable or "", "-P", "-m", "fastndcg.api.compilation", *arguments],
+            env=os.environ | always | chosen | {"PYTHONPATH": os.pathsep.join(known)},
+            stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
         if not done.returncode:
             return
         last = (done.stderr.strip() or f"the process ended with {done.returncode}").splitlines()[-1]

@@ -16,11 +16,16 @@ from fastndcg.common.table import labels_of, name_of, shorten
 from fastndcg.errors import InputError, InputTypeError, MeasureError, check_choice, count_of
 from fastndcg.measures import as_measure
 from fastndcg.statistics.intervals import SMALL
+from fastndcg.typing import Chart, Result
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
     from fastndcg.measures import Measure
-    from fastndcg.typing import Chart, Result
+
+__all__ = [
+    "Chart", "ComparisonPlots", "ScoresPlots", "contributions", "cutoffs", "differences", "distribution",
+    "effects", "history", "over_time", "slices", "ties",
+]  # fmt: skip
 
 _GROUPS = 40  # most slices in a plot
 _STEPS = 500  # most bars, about as many as pixels; more values share them

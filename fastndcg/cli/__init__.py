@@ -7,10 +7,8 @@ application  declares commands and options, and turns errors into messages and e
 options      options shared by several commands, and their parsers
 inputs       files, columns and systems that a command reads: `Inputs` yields the rankings of each system
 scores       predictions and stored results as scores
-exit_codes   exit codes of all commands
-output       tables, JSON and CSV on stdout, messages on stderr, exit codes
+output       tables, JSON and CSV on stdout, messages on stderr
 gates        gates on means and differences, as text, JUnit and GitHub annotations
-sample       the generated predictions of `demo`
 score, compare, explain, report, conventions, check, pool, history, demo, trec_eval, measures, compile
              the commands
 """
@@ -21,19 +19,15 @@ from typing import Any
 
 # in the order that the help has them
 COMMANDS = (
-    "score",
-    "compare",
-    "explain",
-    "report",
-    "conventions",
-    "check",
-    "pool",
-    "history",
-    "demo",
-    "trec_eval",
-    "measures",
-    "compile",
-)
+    "score", "compare", "explain", "report", "conventions", "check", "pool", "history", "demo", "trec_eval",
+    "measures", "compile",
+)  # fmt: skip
+# exit codes; 0 is success, and 143 that of SIGTERM
+GATE = 1  # a gate that does not hold
+USAGE = 2  # wrong usage
+FAILED = 3  # anything else that fails
+INTERRUPTED = 130  # Ctrl-C
+CLOSED_PIPE = 141  # a reader that closed the pipe
 
 
 def load(arguments: Sequence[str] = ()) -> Callable[[], int]:

@@ -21,8 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fastndcg._version import __version__
-from fastndcg.cli import COMMANDS
-from fastndcg.cli.exit_codes import FAILED, INTERRUPTED, USAGE
+from fastndcg.cli import COMMANDS, FAILED, INTERRUPTED, USAGE
 from fastndcg.cli.output import end, note, write
 from fastndcg.common.removed import advice
 from fastndcg.errors import SYNONYMS, FastndcgError, FastndcgWarning
@@ -91,34 +90,15 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return app.command(function.__name__, cls=Command, context_settings=_HELP)(with_blocks)
 
 
-class _AsTyped:
-    """Replaces typer's conversion, which imports pydantic: 0.12 of the 0.62 s of a small command.
-
-    Texts and defaults are what they are. typer converts the rest, and versions that need no pydantic all.
-    """
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value is None and (param.multiple or param.nargs == -1):
-            return ()
-        is_typed = type(value) in (str, list, tuple)
-        if not is_typed or param.type_descriptor.annotation in (str, list[str]):
-            return value
-        param._runtime_param = None  # get_runtime_param makes typer's own
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
-
-
 class Command(TyperCommand):
     """A command that refuses a repeated option, of which click would silently use the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        order = self.make_parser(ctx).parse_args([*args])[2]
-        for param, times in Counter(order).items():
+        for param, times in Counter(self.make_parser(ctx).parse_args([*args])[2]).items():
             if times > 1 and not (param.param_type_name == "argument" or param.multiple or param.is_flag):  # type: ignore[attr-defined]
                 name = max(param.opts, key=len)
                 several = "; `fastndcg compare` takes several" if name == "--score" else ""
                 raise UsageError(f"{name} takes one value but was passed {times} times{several}", ctx)
-        for param in self.get_params(ctx):
-            param._runtime_param = _AsTyped()  # type: ignore[attr-defined]
         return super().parse_args(ctx, args)
 
 
@@ -138,20 +118,15 @@ def _instead(error: Any, params: list[Any]) -> str:
     """
     if not hasattr(error, "possibilities"):
         return ""
-    given, of_command = error.option_name, [name for each in params for name in each.opts]
-    asked = [
-        given,
-        *("--" + name.replace("_", "-") for name in SYNONYMS.get(given.lstrip("-").replace("-", "_"), ())),
-    ]
-    if found := [name for name in asked if name in of_command]:
-        error.possibilities = found
-        return ""
+    known = [name for each in params for name in each.opts]
+    words = SYNONYMS.get(error.option_name.lstrip("-").replace("-", "_"), ())
+    asked = [error.option_name, *("--" + word.replace("_", "-") for word in words)]
     measure = next((_OF_MEASURES[name] for name in asked if name in _OF_MEASURES), None)
-    if len(asked) > 1 or measure:
+    if found := [name for name in asked if name in known]:
+        error.possibilities, measure = found, None
+    elif words or measure:
         error.possibilities = None
-    return (
-        f'; it belongs to the measure: write -m "{measure}"' if measure and "--measure" in of_command else ""
-    )
+    return f'; it belongs to the measure: write -m "{measure}"' if measure and "--measure" in known else ""
 
 
 class Commands(TyperGroup):
@@ -160,11 +135,6 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The commands in the order of `COMMANDS`, whatever module was imported first."""
         return [name for name in COMMANDS if name in self.commands]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for param in self.get_params(ctx):
-            param._runtime_param = _AsTyped()  # type: ignore[attr-defined]
-        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if removed := advice(args[0]):
@@ -198,10 +168,10 @@ class Commands(TyperGroup):
         except FastndcgError as error:
             end(USAGE if isinstance(error, RefusedError) else FAILED, in_words(error))
         except UsageError as error:
-            hint = _instead(error, (error.ctx or ctx).command.params)
+            context = error.ctx or ctx
+            hint = _instead(error, context.command.params)
             said = " ".join(error.format_message().replace("Value error, ", "").split())
-            path = (error.ctx or ctx).command_path
-            end(USAGE, f"{said}{hint} (see `{path} -h`)")
+            end(USAGE, f"{said}{hint} (see `{context.command_path} -h`)")
         except KeyboardInterrupt:
             end(INTERRUPTED, "Interrupted.")
 

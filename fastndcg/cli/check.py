@@ -71,5 +71,5 @@ def check(
         verdict = row["verdict"]
         if verdict == CAUTION:
             verdict = FAILS if strict else HOLDS
-        verdicts.append(Verdict("check", name, verdict, why, row))
+        verdicts.append(Verdict("check", name, verdict, why, row, verdict == FAILS))
     hold(verdicts)

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.gates import Gates, check_means, hold, write_github, write_junit
 from fastndcg.cli.inputs import ReadingOfMeans, Sources, Systems, name_runs
-from fastndcg.cli.output import Rows, note, refuse, rows_text, slices_text, write, write_csv, write_json
+from fastndcg.cli.output import Rows, note, refuse, slices_text, write, write_csv, write_json
 from fastndcg.cli.scores import Evaluation, Scored
 from fastndcg.common.table import terminal_width
 from fastndcg.errors import check_system
@@ -22,9 +22,8 @@ from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
     from fastndcg.analysis.comparison import Comparison
-    from fastndcg.common.table import Table
 
-Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
+Layout = StrEnum("Layout", ["table", "json", "csv", "junit", "github"])
 Test = StrEnum("Test", ["t", "randomisation", "permutation"])
 Interval = StrEnum("Interval", ["t", "percentile", "bca"])
 Signatures = StrEnum("Signatures", ["refuse", "ignore"])  # results that were not made alike
@@ -75,7 +74,6 @@ def compare(
     by: list[str] | None = option(
         "Compare within each value of this query-level column; repeatable, for combinations."
     ),
-    movers: int = option("Show the N queries that differ most in each pair.", 0, metavar="N", min=0),
     ranks: bool = option(
         "Show the interval of each rank, and which systems do not differ significantly.", False
     ),
@@ -103,20 +101,20 @@ def compare(
     \b
     Examples:
       fastndcg compare base.parquet new.parquet -m nDCG@10
-      fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
+      fastndcg compare predictions.parquet --score bm25 --score rerank --interval bca
       fastndcg compare --qrels qrels.txt runs/*.txt --correction holm --ranks
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
-      fastndcg compare base.parquet new.parquet --interval bca
-      fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
       fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005
     """
     from fastndcg.analysis.compare import compare
     from fastndcg.analysis.comparison import COLUMNS
 
     options.check_confidence(statistics.confidence)
-    gated = gates.no_worse_than is not None or bool(gates.fail_under)
-    _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks, gated=gated)
     slices = options.read_by(by, [*COLUMNS, "small"])
+    if ranks and (format is Layout.junit or (format is Layout.csv and slices)):
+        refuse(f"--ranks does not fit into --format {format}; use json, which has all tables")
+    if format is Layout.junit and gates.no_worse_than is None and not gates.fail_under:
+        refuse("--format junit reports gates; add --no-worse-than or --fail-under")
     gates.check(statistics.baseline, slices)
     baseline, sources = _find_baseline(statistics.baseline or gates.no_worse_than, given.sources(reading))
     gates = replace(gates, no_worse_than=gates.no_worse_than and baseline)
@@ -126,12 +124,14 @@ def compare(
     inputs = how.inputs(sources, reading.roles(sources.score, [*slices, *how.kept, *cluster]))
     asked = asked or inputs.measures()
     missing = options.number_or_word(statistics.missing)
-    scored = map(how.weigh, how.score_systems(inputs, asked, missing, signed=format is Layout.json))
+    if not isinstance(missing, str) and how.convention is not None and sources.runs:
+        refuse(f"--missing {missing:g} cannot be used with --convention, which says what they count")
+    scored = map(how.weigh, how.score_systems(inputs, asked, missing))
     systems = _by_name(scored, baseline, "--baseline" if statistics.baseline else "--no-worse-than")
     chosen = vars(statistics) | {"baseline": baseline, "missing": missing, "threads": how.threads}
     compared = compare({name: each.scores for name, each in systems.items()}, **chosen)
     of_slices = compared.slices(slices) if slices else {}
-    verdicts = gates.verdicts(compared, of_slices, slices)
+    verdicts = list(gates.verdicts(compared, of_slices, slices))
     low = [
         found
         for name in compared.systems
@@ -142,14 +142,43 @@ def compare(
     for name, each in systems.items():
         each._replace(run=name).tell()
     verdicts += low
-    failed = gates.failed(verdicts)
+    rows = [
+        dict(zip(slices, key, strict=True)) | row | {"small": bool(row["queries"] < SMALL)}
+        for key, of_slice in of_slices.items()
+        for row in of_slice.rows
+    ]
     if format is Layout.junit:
-        write_junit(verdicts, failed)
+        write_junit(verdicts)
     elif format is Layout.github:
-        write_github(compared, verdicts, failed, ranks=ranks)
+        write_github(compared, verdicts, ranks=ranks)
+    elif format is Layout.json:
+        whole = {"systems": [system.facts() for system in systems.values()]} | json.loads(compared.to_json())
+        whole |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
+        write_json(whole | ({"slices": rows} if by else {}) | facts)
+    elif format is Layout.csv:
+        for caution in compared.cautions:
+            note(f"caution: {caution}")
+        write_csv(compared.ranks().to_pylist() if ranks else rows or compared.rows)
     else:
-        _report(compared, of_slices, slices, movers, format, systems, facts, ranks=ranks)
-    hold(verdicts, failed)
+        write(_text_of(compared, rows, slices, ranks=ranks))
+    hold(verdicts)
+
+
+def _text_of(compared: Comparison, rows: Rows, by: list[str], *, ranks: bool) -> str:
+    """The comparison, ranks and slices as text."""
+    parts = [
+        compared.text("--format json" if rows else "--format csv")
+    ]  # CSV has the slices if there are any
+    if ranks:
+        parts.append(compared.ranks().text(terminal_width(), "--format json"))
+    if rows:
+        names = [*by, "measure", "system", "baseline"]
+        numbers = ["mean", "difference", "low", "high", "queries", "small"]
+        has_one = len({row["baseline"] for row in rows}) == 1  # each row has the same
+        drops = [("baseline",)] * has_one + [("queries",), ("mean",)]
+        shown = [{name: row[name] for name in names + numbers} for row in rows]
+        parts.append(slices_text(shown, len(names), drops))
+    return "\n\n".join(parts) + "\n"
 
 
 def _find_baseline(name: str | None, sources: Sources) -> tuple[str | None, Sources]:
@@ -160,20 +189,6 @@ def _find_baseline(name: str | None, sources: Sources) -> tuple[str | None, Sour
     paths.append(name)
     sources = sources._replace(paths=paths) if sources.paths else sources._replace(runs=paths)
     return name_runs(paths)[-1], sources
-
-
-def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated: bool) -> None:
-    for name, chosen, layouts in (
-        ("--movers", movers, "table, json"),
-        ("--ranks", ranks, "table, json, csv, markdown, latex, github"),
-        ("--by", by, "table, json, csv, junit, github"),
-    ):
-        if chosen and layout.value not in layouts.split(", "):
-            refuse(f"{name} does not fit into --format {layout.value}; it fits into {layouts}")
-    if ranks and by and layout is Layout.csv:
-        refuse("--format csv writes one table, either slices (--by) or ranks (--ranks); use json for both")
-    if layout is Layout.junit and not gated:
-        refuse("--format junit reports gates; add --no-worse-than or --fail-under")
 
 
 def _by_name(scored: Iterable[Scored], baseline: str | None, option: str) -> dict[str, Scored]:
@@ -192,66 +207,3 @@ def _by_name(scored: Iterable[Scored], baseline: str | None, option: str) -> dic
     if len(systems) < 2:
         refuse("compare needs two systems or more: files, --score columns of one file, or runs")
     return systems
-
-
-# ---- output ----
-
-
-def _report(
-    compared: Comparison,
-    slices: dict[tuple[Any, ...], Comparison],
-    by: list[str],
-    movers: int,
-    layout: Layout,
-    systems: dict[str, Scored],
-    held: dict[str, Any],
-    *,
-    ranks: bool,
-) -> None:
-    of_slices = [
-        dict(zip(by, key, strict=True)) | row | {"small": bool(row["queries"] < SMALL)}
-        for key, of_slice in slices.items()
-        for row in of_slice.rows
-    ]
-    moved = [
-        {name: row[name] for name in ("measure", "system", "baseline")}
-        | {"queries": compared.movers(row["measure"], row["system"], movers, baseline=row["baseline"])}
-        for row in compared.rows
-        if movers
-    ]
-    if layout is Layout.table:
-        # CSV has the last table, unless movers follow
-        see = [f"--format {'json' if moved or more else 'csv'}" for more in (of_slices, ())]
-        parts = [compared.text(see[0])]
-        parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
-        parts += [_slices_text(of_slices, by, see[1])] if of_slices else []
-        write("\n\n".join([*parts, *(_movers_text(**each) for each in moved)]) + "\n")
-    elif layout is Layout.json:
-        facts = {"systems": [system.facts() for system in systems.values()]} | json.loads(compared.to_json())
-        facts |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
-        facts |= {"slices": of_slices} if by else {}
-        lists = [each | {"queries": each["queries"].to_pylist()} for each in moved]
-        write_json(facts | ({"movers": lists} if movers else {}) | held)
-    else:
-        for caution in compared.cautions:
-            note(f"caution: {caution}")
-        if layout is Layout.csv:
-            write_csv(compared.ranks().to_pylist() if ranks else of_slices or compared.rows)
-        else:
-            shown = compared.to_markdown if layout is Layout.markdown else compared.to_latex
-            write(shown(ranks=ranks))
-
-
-def _slices_text(slices: Rows, by: list[str], see: str) -> str:
-    numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high", "queries", "small")
-    rows = [{name: row[name] for name in (*by, *numbers)} for row in slices]
-    has_one = len({row["baseline"] for row in slices}) == 1  # each row has the same
-    return slices_text(rows, len(by) + 3, [("baseline",)] * has_one + [("queries",), ("mean",)], see)
-
-
-def _movers_text(measure: str, system: str, baseline: str, queries: Table) -> str:
-    if not len(queries):
-        return f"{measure}, {system} against {baseline}: no query differs"
-    names = [*queries.column_names[:-3], baseline, system, "difference"]
-    shown = queries.to_arrow().rename_columns(names).to_pylist()
-    return f"{measure}, {system} against {baseline}:\n{rows_text(shown, len(names) - 3)}"

@@ -18,7 +18,6 @@ from fastndcg.convention.differences import (
     compare_conventions,
     describe,
     explain_conventions,
-    number_text,
 )
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import about, count_of
@@ -120,23 +119,16 @@ def _write_conventions(measure: str, names: list[str] | None, format: Format) ->
         table = table.drop_columns(name).append_column(name, joined)
     if _write_table(ConventionTable(table), format):
         return
-    notes = ["--format csv has more: scores, rounding, unjudged, tolerance, tool, source, caveats, measures."]
     others = {each for rule in known_conventions.values() for each in rule.names_of_measures} - {measure}
-    notes.append(f"-m lists the tools that have another measure: {', '.join(sorted(others))}.")
-    write("\n".join(["", *(wrapped(line, terminal_width()) for line in notes), ""]))
+    more = f"-m lists the tools that have another measure: {', '.join(sorted(others))}."
+    write(f"\n{wrapped(more, terminal_width())}\n")
 
 
 def _write_table(table: Table, format: Format) -> bool:
     """Write a table; whether it was written as data and not as text."""
     rows = without_nan(table.to_pylist())
-    if write_data(format, rows, rows):
-        return True
-    if isinstance(table, ConventionTable):
-        write(table.text(terminal_width()) + "\n")
-    else:  # steps
-        texts = [
-            {name: value if isinstance(value, str) else number_text(value) for name, value in row.items()}
-            for row in rows
-        ]
-        write(rows_text(texts, 3) + "\n")
-    return False
+    is_data = write_data(format, rows, rows)
+    if not is_data:
+        is_steps = not isinstance(table, ConventionTable)
+        write((rows_text(rows, 3) if is_steps else table.text(terminal_width())) + "\n")
+    return is_data

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, option, refusing
 from fastndcg.cli.output import note, refuse
-from fastndcg.common.files import check_writable, handle_of, target_of
+from fastndcg.common.files import check_writable
 from fastndcg.common.threads import processors
 from fastndcg.errors import InputError, SourceError, about, count_of
 from fastndcg.measures import Measure
@@ -125,7 +124,7 @@ class Systems:
     score: list[str] | None = option("Column of scores; repeatable for one PATH with several systems.")
 
     def sources(self, reading: Reading) -> Sources:
-        return find_sources(self.paths, self.qrels, self.run, reading, self.score or [])
+        return find_sources(self.paths, self.qrels, self.run, reading, list(dict.fromkeys(self.score or [])))
 
 
 class Sources(NamedTuple):
@@ -163,9 +162,6 @@ def find_sources(
     for name in ("is_judged", "propensity") if runs and reading is not None else ():
         if getattr(reading, name) is not None:
             refuse(f"--{name.replace('_', '-')} cannot be used with --qrels and --run")
-    for score, times in Counter(scores).items():
-        if times > 1:
-            refuse(f"--score: {score} is repeated {times} times; name each column once")
     if len(scores) > 1 and len(paths) != 1:
         refuse("--score may be repeated only for one PATH; give one column, or one file")
     judgments, *each = read_once(qrels or "", *paths, *runs)
@@ -192,9 +188,7 @@ def name_runs(paths: list[str]) -> list[str]:
     for path in paths:
         file = os.path.realpath(path) if Path(path).exists() else path
         if file in files:
-            times, other = paths.count(path), files[file]
-            again = f"repeated {times} times" if times > 1 else f"{other}, which is an input too"
-            refuse(f"{path} is {again}; name each file once")
+            refuse(f"{path} and {files[file]} are one file; name each file once")
         files[file] = path
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
@@ -203,8 +197,6 @@ def name_runs(paths: list[str]) -> list[str]:
 def check_out(out: Path, inputs: Iterable[str], *, is_page: bool = False) -> None:
     """End the command if the output is an input, under any name, cannot be written, or has the suffix of
     another format than those of results.
-
-    If it is standard output, everything else goes to stderr.
     """
     from fastndcg.sources.paths import identity_of, local_files
 
@@ -214,13 +206,9 @@ def check_out(out: Path, inputs: Iterable[str], *, is_page: bool = False) -> Non
             ".parquet, .csv, .jsonl or .feather. For a summary as text use --format csv or json."
         )
     check_writable(out)
-    target, _ = target_of(out)
-    for path in local_files(inputs) if target.exists() else ():
-        if identity_of(path) == identity_of(str(target)):
-            same = "the input itself" if Path(path) == out else f"the input {path}"
-            refuse(f"--out: {out} is {same}; name another file")
-    if handle_of(target) == 1:
-        sys.stdout = sys.stderr
+    for path in local_files(inputs) if out.exists() else ():
+        if identity_of(path) == identity_of(str(out)):
+            refuse(f"--out: {out} is the input {path}; name another file")
 
 
 # ---- data ----
@@ -322,11 +310,8 @@ class Inputs:
         from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
         from fastndcg.sources.streams import bytes_of
 
-        if self._memory is not None and not chosen.can_be_streamed:
-            refuse(
-                f"--memory cannot be used with {chosen.format.name}, which is read whole; "
-                "give Parquet or CSV to score it in parts"
-            )
+        if not chosen.can_be_streamed:
+            self._refuse_memory(chosen.format.name)
         with refusing():
             budget = None if self._memory is None else bytes_of(self._memory)
         if not self._whole and (stream := scan_if_large(chosen, self._threads, budget or IN_MEMORY, budget)):
@@ -337,16 +322,20 @@ class Inputs:
             raise InputError(f"{paths} has no rows to score. Give a file with at least one query.")
         return rankings
 
+    def _refuse_memory(self, what: str) -> None:
+        if self._memory is not None:
+            refuse(
+                f"--memory cannot be used with {what}, which is read whole; "
+                "to score it in parts, give Parquet or CSV with a column of grades"
+            )
+
     def _runs(self, measures: Sequence[Measure], missing: Missing) -> Iterator[System]:
         from fastndcg.sources.trec import read_qrels_runs
 
         runs = self.sources.runs
         new = [run for run in runs if run not in self.stored]
-        if new and self._memory is not None:
-            refuse(
-                "--memory cannot be used with --run, which is read whole; to score it in parts, store the "
-                "grades of its documents as a column of a Parquet file"
-            )
+        if new:
+            self._refuse_memory("--run")
         intents = self.roles.intents is not None or any(
             measure.definition.method == "intents" for measure in measures
         )

@@ -61,22 +61,26 @@ def read_measures(texts: list[str], gates: Iterable[tuple[Measure, float]] = ())
     return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
 
 
-def read_pairs(option: str, texts: Iterable[str], what: str, example: str) -> Iterator[tuple[str, str]]:
+def read_pairs(option: str, texts: Iterable[str], expected: str) -> Iterator[tuple[str, str]]:
     """Split texts at the last `=` into pairs."""
     for text in texts:
         first, _, second = (part.strip() for part in text.rpartition("="))
         if not (first and second):
-            refuse(f'{option}: "{text}" is not {what}; expected {example}')
+            refuse(f'{option}: got "{text}"; expected {expected}')
         yield first, second
 
 
+def _numbers(option: str, texts: Iterable[str], expected: str) -> Iterator[tuple[str, float]]:
+    for name, text in read_pairs(option, texts, expected):
+        number = number_or_word(text)
+        if isinstance(number, str) or not math.isfinite(number):
+            refuse(f'{option}: got "{name}={text}", without a finite number; expected {expected}')
+        yield name, number
+
+
 def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
-    what = "a measure and a number", 'MEASURE=NUMBER, as in "nDCG@10=0.35"'
     gates = []
-    for notation, number in read_pairs("--fail-under", texts, *what):
-        bound = number_or_word(number)
-        if isinstance(bound, str) or not math.isfinite(bound):
-            refuse(f'--fail-under: "{notation}={number}" is not {what[0]}; expected {what[1]}')
+    for notation, bound in _numbers("--fail-under", texts, 'MEASURE=NUMBER, as in "nDCG@10=0.35"'):
         with refusing("--fail-under: "):
             gates += [(measure, bound) for measure in parse_many(notation)]
     return gates
@@ -87,31 +91,29 @@ def read_grades(text: str | None) -> dict[str, float] | float | None:
     if text is None:
         return None
     if not isinstance(one := number_or_word(text), str) and math.isfinite(one):
-        return int(one) if one.is_integer() else one
-    example = 'WORD=GRADE, as in "Good=1,Bad=0"'
+        return _whole(one)
     grades: dict[str, float] = {}
-    for word, number in read_pairs("--grades", text.split(","), "a word and a grade", example):
-        grade = number_or_word(number)
-        if isinstance(grade, str) or not math.isfinite(grade):
-            refuse(f'--grades: the grade of "{word}" is "{number}"; expected a finite number: {example}')
+    for word, grade in _numbers("--grades", text.split(","), 'WORD=GRADE, as in "Good=1,Bad=0"'):
         if word in grades:
             refuse(f'--grades: "{word}" has two grades; give each word one')
-        grades[word] = int(grade) if grade.is_integer() else grade
+        grades[word] = _whole(grade)
     return grades
+
+
+def _whole(number: float) -> float:
+    return int(number) if number.is_integer() else number
 
 
 def read_types(text: str | None) -> dict[str, str] | None:
     """Parse `--types`: COLUMN=TYPE pairs separated by commas."""
-    texts = text.split(",") if text else []
-    return dict(read_pairs("--types", texts, "a column and a type", "COLUMN=TYPE")) or None
+    return dict(read_pairs("--types", text.split(",") if text else [], "COLUMN=TYPE")) or None
 
 
 def read_columns(text: str | None) -> list[str] | dict[str, list[str]] | None:
     """The names of fields, or those of judgments and of a run, as `--columns` has them."""
     if text is None or "=" not in text:
         return None if text is None else text.split(",")
-    example = '"qrels=user,item,rating;run=user,item,score"'
-    pairs = read_pairs("--columns", text.split(";"), "qrels or run and its columns", example)
+    pairs = read_pairs("--columns", text.split(";"), '"qrels=user,item,rating;run=user,item,score"')
     return {side: names.split(",") for side, names in pairs}
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from fastndcg.cli.exit_codes import USAGE
+from fastndcg.cli import USAGE
 from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
 from fastndcg.common.table import fit, name_of, shown_value, terminal_width
-from fastndcg.errors import SourceError, visible
+from fastndcg.errors import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,15 +68,11 @@ def write_csv(rows: Rows, names: list[str] | None = None) -> None:
     """Write rows as CSV. Without rows, `names` are the columns."""
     text = io.StringIO(newline="")
     names = list(rows[0]) if names is None else names
-    cells = csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
-    csv.writer(text).writerows(cells)
-    try:
-        text.getvalue().encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError as error:
-        raise SourceError(
-            f"stdout is written in {sys.stdout.encoding}, which lacks {error.object[error.start]!r}, and CSV "
-            "has texts as they are. Set PYTHONIOENCODING=utf-8, or use --format json."
-        ) from None
+    csv.writer(text).writerows(
+        csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
+    )
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # CSV has no escapes for characters that another one lacks
     write(text.getvalue())
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
-from fastndcg.cli.inputs import Columns, check_out, name_runs, read_once
+from fastndcg.cli.inputs import Columns, name_runs, read_once
 from fastndcg.cli.output import Format, note, write_table
 from fastndcg.errors import count_of
 
@@ -24,9 +23,6 @@ def pool(
     nan: options.NaN = options.NAN,
     grades: str | None = options.GRADES,
     format: Format = options.FORMAT,
-    out: Path | None = option(
-        "Write to this .parquet, .csv, .jsonl or .feather file instead of stdout.", None, "--out", "-o"
-    ),
 ) -> None:
     """Pool the top documents of several runs.
 
@@ -36,14 +32,11 @@ def pool(
     \b
     Examples:
       fastndcg pool runs/*.txt --depth 20 --qrels qrels.txt
-      fastndcg pool bm25.run dense.parquet --depth 10 -o to_judge.csv
+      fastndcg pool bm25.run dense.parquet --depth 10 --format csv > to_judge.csv
     """
     from fastndcg.analysis.pool import pool as pool_runs
 
-    given = [*paths, *([] if qrels is None else [qrels])]
-    if out is not None:
-        check_out(out, given)
-    files = read_once(*given)
+    files = read_once(*paths, *([] if qrels is None else [qrels]))
     judgments = None if qrels is None else files.pop()
     runs: dict[str, Any] = dict(zip(name_runs(files), files, strict=True))
     found = pool_runs(
@@ -56,12 +49,6 @@ def pool(
         grades=options.read_grades(grades),
         **columns.keywords(),
     )
-    if out is None:
-        write_table(found, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)
-    else:
-        from fastndcg.scores.storage import results_file
-
-        with results_file(out) as file:
-            file.write(found.to_arrow())
+    write_table(found, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)
     judged = sum(found["judged"].to_pylist())
     note(f"{count_of(len(found), 'document')} of {count_of(len(runs), 'run')}, {judged:,} judged")

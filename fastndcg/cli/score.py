@@ -7,17 +7,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import check_means, hold
 from fastndcg.cli.inputs import ReadingOfMeans, check_out, find_sources, options_of
-from fastndcg.cli.output import Format, Rows, note, refuse, slices_of, write_summary
+from fastndcg.cli.output import Format, Rows, refuse, slices_of, write_summary
 from fastndcg.cli.scores import Evaluation, Scored, write_out
-from fastndcg.errors import count_of
+from fastndcg.errors import warn
 from fastndcg.measures.aliases import is_of_trec_eval
-from fastndcg.scoring import methods
 
 Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
 
@@ -63,17 +60,13 @@ def score(
 
     \b
     Examples:
-      fastndcg score --qrels qrels.txt --run run.txt.gz -m "nDCG(ties='input')@10"
-      fastndcg score --qrels qrels.txt runs/*.txt
+      fastndcg score --qrels qrels.txt runs/*.txt -m "nDCG(ties='input')@10"
       fastndcg score predictions.parquet -m nDCG@10 -m "nDCG(gain='exp2')@1,3,5"
       fastndcg score --qrels diversity.qrels --run run.txt -m alpha_nDCG@20 -m ERR_IA@20
-      fastndcg score predictions.csv.gz --doc-id docno
       duckdb -csv -c "FROM predictions WHERE day = current_date" | fastndcg score -
       fastndcg score test.letor --scores predictions.txt
       fastndcg score judged.csv --grades "Perfect=4,Good=2,Fair=1,Bad=0" --unjudged null
-      fastndcg score predictions.parquet --keep country --out per_query.parquet
-      fastndcg score predictions.parquet --by country --by device --confidence 0.95
-      fastndcg score predictions.parquet -m "AUC(empty='skip')" --weights n_relevant
+      fastndcg score predictions.parquet --by country --confidence 0.95 --keep country --out per_query.parquet
       fastndcg score predictions.parquet -m nDCG@1-20 -m nDCG@slots
       fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
@@ -97,59 +90,39 @@ def score(
     inputs = how.inputs(sources, roles, of_predictions, letor=scores, together=True)
     lacking: Any = "zero" if missing is None else missing.value
     stored = measures if measure or gates else None
-    signed = format is Format.json
-    scored = list(how.score(inputs, measures, stored, lacking, out=out, signed=signed))
+    scored = list(how.score(inputs, measures, stored, lacking, out=out))
     if len(sources.runs) == 1:
         scored = [each._replace(run=None) if each.results is None else each for each in scored]
     if out is not None and not scored[0].is_written:
         write_out(out, scored)
-    notes = [_notes_of_run(each, how) if sources.runs else [] for each in scored]
+    for each in scored if sources.runs else ():
+        _note_on(each, how)
     scored = list(map(how.weigh, scored))
     by_tool = {} if how.convention is None else {"convention": how.convention}
-    _report(scored, format, by_tool, notes, slices, confidence)
+    _report(scored, format, by_tool, slices, confidence)
     hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
 
 
-_ONE_INTENT = (
-    "no query has more than one intent; is the second field of the qrels an iteration instead of the intent?"
-)
-_ROUNDING = 1e-12
-
-
-def _notes_of_run(scored: Scored, how: Evaluation) -> list[str]:
-    """Notes on a run: missing intents, and values that differ with trec_eval's order of ties.
-
-    The latter are of measures that are spelled as in trec_eval.
+def _note_on(scored: Scored, how: Evaluation) -> None:
+    """Warn of judgments without intents; and name trec_eval's order of ties beside measures that are spelled
+    as in trec_eval.
     """
-    scores, rankings = scored.scores, scored.scores._rankings
-    if rankings is None:
-        return []
-    asked = {
-        measure: measure(ties="input")
-        for measure in scores.measures
-        if is_of_trec_eval(measure.label) and measure.params.get("ties") == "average"
-    }
-    notes = [_ONE_INTENT] if rankings.intents is not None and not rankings.intents.numbers.any() else []
-    if not asked or how.convention is not None:
-        return notes
-    theirs = methods.score(tuple(asked.values()), rankings, how.threads)
-    for measure, by_id in asked.items():
-        differs = int((np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).sum())
-        if differs:
-            notes.append(
-                f"{measure.label}: tied documents matter in {count_of(differs, 'query')}; trec_eval orders "
-                f'them by descending id and would print {theirs.mean()[str(by_id)]:.4f}: -m "{by_id}"'
+    rankings = scored.scores._rankings
+    if rankings is not None and rankings.intents is not None and not rankings.intents.numbers.any():
+        warn(
+            "no query has more than one intent; is the second field of the qrels an iteration instead of the "
+            "intent?"
+        )
+    for measure in scored.scores.measures if how.convention is None else ():
+        if is_of_trec_eval(measure.label) and measure.params.get("ties") == "average":
+            warn(
+                f"{measure.label} is the expected value over the orders of tied documents; trec_eval orders "
+                f'them by descending id: -m "{measure(ties="input")}"'
             )
-    return notes
 
 
 def _report(
-    scored: list[Scored],
-    format: Format,
-    more: dict[str, Any],
-    notes: list[list[str]],
-    by: list[str],
-    confidence: float | None,
+    scored: list[Scored], format: Format, more: dict[str, Any], by: list[str], confidence: float | None
 ) -> None:
     from fastndcg.scores.summary import Summary
 
@@ -162,13 +135,7 @@ def _report(
         for into, of_each in zip((rows, slices), found, strict=True):
             for row in of_each:
                 into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
-    if any(_ONE_INTENT in of_run for of_run in notes):
-        note(_ONE_INTENT)
-    for each, lines in zip(scored, notes, strict=True):
         each.tell()
-        for line in lines:
-            if line != _ONE_INTENT:
-                note(line if each.run is None else f"{each.run}: {line}")
-    facts = [each.facts(signed=format is Format.json) for each in scored]
+    facts = [each.facts() for each in scored]
     whole = facts[0] if len(scored) == 1 else {"runs": facts}
     write_summary(Summary(rows), format, whole | more, slices if by else None)

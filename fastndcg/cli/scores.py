@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
 from fastndcg.scores.scores import Scores
-from fastndcg.scores.slices import COUNTS, SomeQueries
+from fastndcg.scores.slices import COUNTS
 from fastndcg.scores.storage import results_file
 from fastndcg.sources.stored_scores import read_results
 from fastndcg.tables.roles import Roles
@@ -51,15 +50,11 @@ class Scored(NamedTuple):
         """Print to stderr what was read."""
         tell(self.scores.n_queries, self.documents, self.columns, self.run)
 
-    def facts(self, *, signed: bool = True) -> dict[str, Any]:
-        """Facts for JSON, with the signature of each measure."""
-        facts: dict[str, Any] = {} if self.run is None else {"run": self.run}
-        facts |= {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
-        return facts | ({"signatures": [*self.scores._all_signatures().values()]} if signed else {})
-
-
-# takes results that are not stored, so that their signatures are computed while they are read
-_NOWHERE: Any = SimpleNamespace(**dict.fromkeys(("write", "restart", "sign"), lambda *_: None))
+    def facts(self) -> dict[str, Any]:
+        """Facts for JSON."""
+        named: dict[str, Any] = {} if self.run is None else {"run": self.run}
+        counts = {"queries": self.scores.n_queries, "documents": self.documents}
+        return named | counts | {"columns": self.columns}
 
 
 @dataclass(frozen=True)
@@ -112,66 +107,59 @@ class Evaluation:
         missing: Missing = "zero",
         *,
         out: Path | None = None,
-        signed: bool = False,
     ) -> Iterator[Scored]:
-        """Scores of each system; of stored results the measures `stored`, or all. `out` is for one stream.
-        `signed` says that signatures are shown, which of a stream are computed while it is read.
-        """
+        """Scores of each system; of stored results the measures `stored`, or all. `out` is for one stream."""
         for system in inputs.systems(measures, missing):
             if system.stored is not None:
                 yield from _stored_scores(system, stored)
             else:
                 with about(system.source):
-                    scored = self._score(system, measures, out, signed=signed)
+                    scored = self._score(system, measures, out)
                 yield scored
 
     def score_systems(
-        self, inputs: Inputs, measures: list[Measure], missing: str | float, *, signed: bool = False
+        self, inputs: Inputs, measures: list[Measure], missing: str | float
     ) -> Iterator[Scored]:
         """Scores of each system. A run has the judged queries that it has documents for, or all if `missing`
-        is a number, which is the value of a query that no run has documents for.
+        is a number, which is the value of the others, unless a convention says what they count.
         """
-        scored = self.score(inputs, measures, measures, signed=signed)
-        return self._without_missing(list(scored), missing) if inputs.sources.runs else scored
+        nobody: Any = True  # whether no run has documents for a query
+        for system in inputs.systems(measures):
+            if system.stored is not None:
+                yield from _stored_scores(system, measures)
+                nobody = False
+                continue
+            rankings, lacks = system.rankings, None
+            if inputs.sources.runs and (rankings.lengths == 0).any():
+                lacks = rankings.lengths == 0
+                if isinstance(missing, str):
+                    system = system._replace(rankings=rankings[~lacks])  # noqa: PLW2901
+            nobody &= False if lacks is None else lacks
+            with about(system.source):
+                scored = self._score(system, measures, None)
+            if lacks is not None and not isinstance(missing, str) and self.convention is None:
+                scores, values = scored.scores, scored.scores.values.copy()
+                values[:, lacks] = missing
+                filled = Scores(scores.measures, values, scores._empty, scores._source, scores.weight)
+                scored = scored._replace(scores=filled)
+            yield scored
+        if isinstance(missing, str) and np.any(nobody) and inputs.sources.runs:
+            note(f"no run has documents for {count_of(int(nobody.sum()), 'judged query')}, left out")
 
-    def _score(self, system: System, measures: list[Measure], out: Path | None, *, signed: bool) -> Scored:
+    def _score(self, system: System, measures: list[Measure], out: Path | None) -> Scored:
         rankings = system.rankings
-        is_stream = not hasattr(rankings, "n_docs")
-        threads: dict[str, Any] = {} if is_stream else {"threads": self.threads}
-        sink = nullcontext(_NOWHERE if signed and is_stream else None)
-        with sink if out is None or not is_stream else results_file(out) as file:
-            scores = evaluate(rankings, measures, convention=self.tool, sink=file, **threads)
-        documents = rankings._documents if is_stream else rankings.n_docs
-        return Scored(system.name, scores, documents, system.columns, None, is_stream)
+        if hasattr(rankings, "n_docs"):
+            scores = evaluate(rankings, measures, convention=self.tool, threads=self.threads)
+            return Scored(system.name, scores, rankings.n_docs, system.columns)
+        with nullcontext() if out is None else results_file(out) as file:
+            scores = evaluate(rankings, measures, convention=self.tool, sink=file)
+        return Scored(system.name, scores, rankings._documents, system.columns, is_written=True)
 
     def weigh(self, scored: Scored) -> Scored:
         if self.weights is None:
             return scored
         weights = None if self.weights == "none" else self.weights
         return scored._replace(scores=scored.scores._weighted_by(weights))
-
-    def _without_missing(self, found: list[Scored], missing: str | float) -> Iterator[Scored]:
-        has = [each.scores._rankings.lengths > 0 for each in found if each.documents is not None]
-        nobody = ~np.logical_or.reduce(has) if has else np.zeros(0, np.bool_)
-        if nobody.any() and isinstance(missing, str) and len(has) == len(found):
-            ids = found[0].scores.queries[0].filter(pa.array(nobody))
-            first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
-            note(f"no run has documents for {count_of(len(ids), 'judged query')}; left out: {first}")
-        for each in found:
-            if each.documents is None:
-                yield each
-                continue
-            scores, rows = each.scores, has.pop(0)
-            values = scores.values.copy()
-            if self.convention is not None:  # which may leave queries out of means
-                counts: list[Any] = [scores._counts(row) for row in range(len(values))]
-                rows &= np.logical_and.reduce(counts)
-            if not isinstance(missing, str):
-                rows, values[:, nobody] = rows | nobody, missing
-            queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings, rows)
-            weight = None if scores.weight is None else scores.weight[rows]
-            of_rows = Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)
-            yield each._replace(scores=of_rows)
 
 
 def _stored_scores(system: System, measures: Sequence[Measure] | None) -> Iterator[Scored]:

@@ -3,7 +3,6 @@
 arrays       offsets, views and order of arrays
 arrow_types  Arrow arrays of any type as one of the few types used here
 lazy         pyarrow, imported on first use
-subprocesses  processes of this Python that run no modules of the current folder
 exports      results as data frames of other libraries, and as JSON
 hashes       keys of 64 bits for ids
 files        files that appear whole or not at all

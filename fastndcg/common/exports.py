@@ -28,13 +28,9 @@ class AsFrame:
         return self._frame().to_pandas()  # type: ignore[no-any-return]
 
     def to_polars(self) -> pl.DataFrame:
-        """Return `to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
-        try:
-            import polars as pl
-        except ModuleNotFoundError:
-            from fastndcg.errors import ExtraError
+        """Return `to_arrow()` as a Polars DataFrame."""
+        import polars as pl
 
-            raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
         return pl.DataFrame(self._frame())
 
     def to_json(self) -> str:

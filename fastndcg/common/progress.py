@@ -1,7 +1,7 @@
 """Show the progress of long calls in terminals and notebooks (`Task`), and messages of one line (`tell`).
 
-A task that takes more than a second is shown on a line of stderr until it ends: the amount done, the total,
-the speed and the time left. Nothing is shown if stderr is neither a terminal nor a notebook, outside the main
+A task that takes more than a second is shown on a line of stderr until it ends: the amount done, the total
+and the time left. Nothing is shown if stderr is neither a terminal nor a notebook, outside the main
 thread, in forked processes, and if FASTNDCG_PROGRESS is 0.
 """
 
@@ -31,8 +31,8 @@ _length = 0  # characters of the line that is shown
 class Task:
     """A step of a call. Of nested tasks, the outermost one with a total is shown, otherwise the innermost.
 
-    `unit` is what `advance` counts; "bytes" are shown in MB. A function as `progress` is called instead of
-    showing the task; False shows nothing.
+    `unit` is what `advance` counts. A function as `progress` is called instead of showing the task; False
+    shows nothing.
 
     >>> calls = []
     >>> with Task("Reading", "rows", lambda done, total: calls.append((done, total))) as task:
@@ -64,11 +64,6 @@ class Task:
             self._ended.set()
             self._display.join()
 
-    @property
-    def is_observed(self) -> bool:
-        """Return whether the progress is shown or passed to a function."""
-        return callable(self._progress) or self in _tasks
-
     def advance(self, done: int, total: int) -> None:
         """Set the amount done and the total, from any thread."""
         self.done, self.total = done, total
@@ -76,19 +71,13 @@ class Task:
             self._progress(done, total)
 
     def line(self) -> str:
-        """Return the amount done, the total, the speed and the time left, as text."""
-        seconds = max(monotonic() - self._started, 1e-9)
+        """Return the amount done, the total and the time left, as text."""
+        seconds = monotonic() - self._started
         if not self.total:
             return f"{self.name} {_time(seconds)}"
-        rate = self.done / seconds
-        left = f", {_time((self.total - self.done) / rate)} left" if self.done else ""
-        if self._unit == "bytes":
-            counted = f"{self.done / 1e6:,.1f} of {self.total / 1e6:,.1f} MB, {rate / 1e6:,.1f} MB/s"
-        else:
-            units = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
-            speed = next((f"{rate / size:.1f}{unit}" for size, unit in units if rate >= size), f"{rate:.0f}")
-            counted = f"{self.done:,} of {self.total:,} {self._unit}, {speed} {self._unit}/s"
-        return f"{self.name} {min(self.done / self.total, 1):.0%} {counted}{left}"
+        left = f", {_time(seconds * (self.total / self.done - 1))} left" if self.done else ""
+        percent = f"{min(self.done / self.total, 1):.0%}"
+        return f"{self.name} {percent} {self.done:,} of {self.total:,} {self._unit}{left}"
 
     def _show(self) -> None:
         """Show tasks until this one ends. A notebook has one output, which stays with the time taken."""

@@ -1,8 +1,8 @@
 """Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal.
 
 Each table says which columns a narrow terminal may leave out, and in which order. All others are always
-shown, and a last line names what is left out and how to see it. If the others do not fit either, columns are
-split into several tables, or each number gets its own line. Without a terminal nothing is left out.
+shown, and a last line names what is left out and how to see it. If the others do not fit either, they are
+split into several tables. Without a terminal nothing is left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -67,9 +67,6 @@ class Table(AsFrame):
         return bool(self._arrow.equals(theirs)) if isinstance(theirs, pa.Table) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._arrow, self._keys)
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
         """Return the table as text with lines of at most `width` characters; 0 means no limit. A last line
@@ -197,8 +194,7 @@ def fit(
 
     The first `keys` columns are names; they and the columns in `left` are left-aligned. If there is no room,
     columns of `drops` are left out in this order, and a last line names them and `see`, which shows them. If
-    that is not enough, further columns follow as further tables. If no table fits, each row has its names on
-    a line, with the mark whose column has no name, and a line for each other column.
+    that is not enough, further columns follow as further tables, each with the names.
     """
     rows, gone = [[visible(text) for text in row] for row in rows], list[str]()
     names, marked = rows[0], set(map(visible, left))
@@ -208,21 +204,14 @@ def fit(
             break
         gone += [names[place] for place in shown if names[place] in dropped]
         shown = [place for place in shown if names[place] not in dropped]
-    pages = [shown]
-    if width and not drops and _width(rows, shown) > width:
-        pages = []
-        for place in shown[keys:]:
-            if pages and _width(rows, [*pages[-1], place]) <= width:
-                pages[-1].append(place)
-            else:
-                pages.append([*shown[:keys], place])
+    named = [place for place in shown if place < keys]
+    pages = [list(named)]
+    for place in shown[len(named) :]:
+        if width and pages[-1] != named and _width(rows, [*pages[-1], place]) > width:
+            pages.append(list(named))
+        pages[-1].append(place)
     at_left = {place for place, name in enumerate(names) if place < keys or name in marked}
-    if not width or all(_width(rows, page) <= width for page in pages):
-        text = "\n\n".join(_columns(rows, page, at_left) for page in pages)
-    else:
-        text = "\n".join(
-            _lines(rows, [place for place in shown if place < keys or not names[place]], shown, width)
-        )
+    text = "\n\n".join(_columns(rows, page, at_left) for page in pages)
     them = "it" if len(gone) == 1 else "them"
     said = f"Left out: {', '.join(gone)}; {see} or a wider terminal shows {them}."
     return f"{text}\n{wrapped(said, width)}" if gone else text
@@ -244,27 +233,11 @@ def _columns(rows: Texts, places: Sequence[int], left: Collection[int]) -> str:
     )
 
 
-def _lines(rows: Texts, keys: Sequence[int], places: Sequence[int], width: int) -> Iterator[str]:
-    """Format each row over several lines: its names, then one line per other column."""
-    header, *others = rows
-    numbers = [place for place in places if place not in keys]
-    size = max((len(header[place]) for place in numbers if 2 * len(header[place]) <= width), default=0)
-    for row in others:
-        named = [row[place] for place in keys if row[place]]
-        yield from ["  ".join(named)] if len("  ".join(named)) <= width else named
-        for name, text in ((header[place], row[place]) for place in numbers if row[place]):
-            line = f"  {name:<{size}}  {text}"
-            yield line if len(line) <= width else f"  {name}\n{wrapped(f'    {text}', width, 4)}"
-
-
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
-    """Format names with texts beside them, or below if there is no room; width 0 means no wrapping."""
+    """Format names with texts beside them; width 0 means no wrapping."""
     size = max((len(name) for name, _ in rows), default=0) + 2
-    if not width:
-        return "\n".join(f"{name:<{size}}{text}" for name, text in rows)
-    if width - size < _NARROW:
-        return "\n".join(f"{name}\n{wrapped(f'  {text}', width)}" for name, text in rows)
-    return "\n".join(wrapped(f"{name:<{size}}{text}", width, size) for name, text in rows)
+    indent = size if width - size >= _NARROW else 4
+    return "\n".join(wrapped(f"{name:<{size}}{text}", width, indent) for name, text in rows)
 
 
 def wrapped(text: str, width: int, indent: int = 2) -> str:

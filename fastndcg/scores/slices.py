@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,14 +92,6 @@ def numbered_groups(
         return [], codes, 1
     first = np.unique(codes, return_index=True)[1]
     return [column.take(pa.array(first)) for column in plain], codes, len(first)
-
-
-class SomeQueries(NamedTuple):
-    """A subset of the queries of evaluated rankings."""
-
-    queries: pa.Table
-    rankings: Any
-    rows: npt.NDArray[np.bool_]  # True for queries in the subset
 
 
 OWN = "weight"

@@ -124,11 +124,6 @@ def test_a_measure_of_a_long_notation_is_drawn_in_short():
         assert len(json.dumps(chart.to_dict())) < 100_000
 
 
-def test_a_long_subtitle_is_whole():
-    rounds = {f"fold number {number}": [0.5, 0.625] for number in range(9)}
-    assert subtitle_of(plot.history(rounds)).count("0.625 in round 2") == 9
-
-
 def test_the_legend_has_the_colours_of_lines(systems):
     svg = converter.vegalite_to_svg(plot.cutoffs(systems).to_dict())
     symbols = re.findall(r"role-legend-symbol.*?<path ([^>]*)>", svg, re.DOTALL)
@@ -137,11 +132,6 @@ def test_the_legend_has_the_colours_of_lines(systems):
         [theme.COLOURS[1]],
     ]
     assert not any(float(each) < 1 for symbol in symbols for each in re.findall(r'opacity="([^"]*)"', symbol))
-
-
-def test_a_chart_is_saved(tmp_path, systems):
-    systems["bm25"].plot.distribution("nDCG@5").save(str(tmp_path / "x.png"))
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_altair_the_error_has_the_command(monkeypatch, systems):

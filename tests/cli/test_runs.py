@@ -59,7 +59,7 @@ LINES = [  # what is typed, and the lines on stderr
     ("score --qrels qrels no_such", "no_such"),
     ("score --qrels qrels none", 'have no query in common: "301", "302", "303" there, "q301" here.'),
     ("trec_eval qrels none", 'have no query in common: "301", "302", "303" there, "q301" here.'),
-    ("score --qrels qrels --run run --run run", "run is repeated 2 times; name each file once\n"),
+    ("score --qrels qrels --run run --run run", "run and run are one file; name each file once\n"),
 ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from commands import command, facts, in_process_of_its_own, only_line, program, 
 
 import fastndcg as fn
 from fastndcg.cli import COMMANDS
-from fastndcg.cli.sample import write_sample
+from fastndcg.cli.demo import write_sample
 
 LABELS, SCORES = [3, 0, 2, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]
 QUERY_IDS, COUNTRIES = [7, 7, 7, 8, 8, 9, 9], ["DE", "DE", "DE", "FR", "FR", "FR", "FR"]
@@ -142,8 +142,8 @@ def test_words_and_nulls_are_grades():
         ("", '--grades "perfect=2,fair=1,bad=0"'),
         ("--grades Good=1,Bad=0", "or pass --unjudged null where nobody judged"),
         ("--grades Good=1 --unjudged null", 'has "Bad" at row 4, query 1, for which --grades has no grade'),
-        ("--grades Good", "is not a word and a grade"),
-        ("--grades Good=x", "expected a finite number"),
+        ("--grades Good", "expected WORD=GRADE"),
+        ("--grades Good=x", "without a finite number"),
         ("--grades Good=1,Good=2", "has two grades"),
     ):
         assert message in run(f"score a.csv {options}").stderr
@@ -165,14 +165,7 @@ def test_commands_read_ranks_distances_and_words_alike(command, order, undrawn):
     elif layout:
         assert "0.75" in result.stdout
     wrong = run(f"{command} --relevance judged {order} --unjudged null --grades Good -m RR {layout}")
-    assert wrong.exit_code == 2 and "is not a word and a grade" in only_line(wrong.stderr)
-
-
-@pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no device to protect")
-def test_output_over_a_device_is_refused():
-    result = run("score p.parquet --out /dev/zero")
-    assert result.exit_code == 3 and "which belongs to the system" in only_line(result.stderr)
-    assert run("score p.parquet --out /dev/null").exit_code == 0 and Path("/dev/null").is_char_device()
+    assert wrong.exit_code == 2 and "expected WORD=GRADE" in only_line(wrong.stderr)
 
 
 # ---- help ----
@@ -233,7 +226,7 @@ def test_a_process(code, words, exit_code, said):
         assert done.stdout == run(words).stdout.replace("\r\n", "\n")
 
 
-HEAVY = {"numba", "pandas", "pydantic", "rich", "scipy"}
+HEAVY = {"numba", "pandas", "rich", "scipy"}
 
 
 @pytest.mark.parametrize(("words", "heavy", "said"), [
@@ -242,7 +235,7 @@ HEAVY = {"numba", "pandas", "pydantic", "rich", "scipy"}
     ("trec_eval qrels run", HEAVY - {"scipy"}, "map"),
 ])  # fmt: skip
 def test_help_and_small_input_import_little(words, heavy, said):
-    """Neither pandas, which pyarrow imports where it can, nor pydantic, which typer does, nor a compiler."""
+    """Neither pandas, which pyarrow imports where it can, nor a compiler."""
     ids = [f"q{row // 10}" for row in range(50)]
     columns = {
         "query_id": ids,
@@ -341,19 +334,6 @@ def test_demo_scores_its_sample_and_what_it_says_to_try_works():
     assert set(whole["seconds"]) == {"write", "read", "first_score", "score"}
 
 
-def test_demo_keeps_its_sample_in_a_temporary_folder(tmp_path, monkeypatch):
-    import tempfile
-
-    Path("here").mkdir()
-    monkeypatch.chdir("here")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for _ in range(2):
-        result = run("demo --queries 5")
-        assert result.exit_code == 0
-    (written,) = tmp_path.glob("fastndcg-demo-*/sample.parquet")
-    assert f"MB, to {written}\n" in result.stderr and str(written) in result.stdout and not os.listdir()
-
-
 def test_sample_is_realistic_and_depends_on_its_seed_alone():
     written = write_sample("sample.parquet", 3000)
     found = pq.read_table("sample.parquet")
@@ -373,8 +353,6 @@ def test_sample_is_realistic_and_depends_on_its_seed_alone():
         write_sample(name, 50, seed)
     a, b, c = (Path(name).read_bytes() for name in "abc")
     assert a == b != c
-    with pytest.raises(fn.InputError, match="queries=0 leaves nothing to write; expected at least 1"):
-        write_sample("none", 0)
 
 
 @pytest.mark.parametrize(

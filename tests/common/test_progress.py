@@ -73,7 +73,7 @@ def test_a_line_of_the_terminal_until_the_task_ends(columns):
     assert max(map(len, re.split(r"[\r\n]", shown))) < columns
     assert "Reading 75% 6,000,000 of" in shown
     if columns > 40:
-        assert "M rows/s" in shown and "s left" in shown
+        assert "s left" in shown
     assert shown.endswith(("\r", "\n"))  # nothing is left of it
 
 
@@ -144,7 +144,6 @@ def test_functions_are_told_from_any_thread():
 
     def work():
         with Task("Reading", "bytes", lambda *each: told.append(each)) as task:
-            assert task.is_observed
             task.advance(1, 3)
 
     thread = threading.Thread(target=work)
@@ -152,17 +151,15 @@ def test_functions_are_told_from_any_thread():
     thread.join()
     work()
     assert told == [(1, 3), (1, 3)]
-    with Task("Reading") as task:  # stderr is no terminal
-        assert not task.is_observed
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize(("unit", "done", "total", "seconds", "line"), [
     ("rows", 0, 0, 3, "3 s"),
-    ("rows", 0, 10, 3, "0% 0 of 10 rows, 0 rows/s"),
-    ("rows", 25_000_000, 100_000_000, 10, "25% 25,000,000 of 100,000,000 rows, 2.5 M rows/s, 30 s left"),
-    ("bytes", 5_000_000, 605_000_000, 1, "1% 5.0 of 605.0 MB, 5.0 MB/s, 2 min 0 s left"),
-    ("queries", 1, 7201, 1, "0% 1 of 7,201 queries, 1 queries/s, 2 h 0 min left"),
+    ("rows", 0, 10, 3, "0% 0 of 10 rows"),
+    ("rows", 25_000_000, 100_000_000, 10, "25% 25,000,000 of 100,000,000 rows, 30 s left"),
+    ("bytes", 5_000_000, 605_000_000, 1, "1% 5,000,000 of 605,000,000 bytes, 2 min 0 s left"),
+    ("queries", 1, 7201, 1, "0% 1 of 7,201 queries, 2 h 0 min left"),
 ])  # fmt: skip
 def test_the_line(monkeypatch, unit, done, total, seconds, line):
     clock = iter([100.0, 100.0 + seconds])

@@ -661,7 +661,7 @@ def test_types_that_are_refused(tmp_path):
     with pytest.raises(SourceError, match='row 2 .*: column "qid" has "a"; expected int64. Correct'):
         fn.read_csv(path, types={"qid": "int64"})
     assert scored(path, "--types", "qid", code=2).stderr.startswith(
-        '--types: "qid" is not a column and a type'
+        '--types: got "qid"; expected COLUMN=TYPE'
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fastndcg.cli.sample import write_sample
+from fastndcg.cli.demo import write_sample
 
 for library in ("altair", "vl_convert"):
     pytest.importorskip(library)
