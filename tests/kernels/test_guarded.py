@@ -13,8 +13,8 @@ SHORT = f"{VALUES[0]}::test_short_lists"
 CASES = {
     **{side: (VALUES, {}) for side in guarded.SIDES},
     # without compiling, where NumPy itself refuses those that are too large
-    "index": ((SHORT, *VALUES[1:]), {"NUMBA_DISABLE_JIT": "1"}),
-    "bounds": ((f"{SHORT}[0]", f"{SHORT}[1]"), {"NUMBA_BOUNDSCHECK": "1"}),
+    "index": ((SHORT, VALUES[1]), {"NUMBA_DISABLE_JIT": "1"}),
+    "bounds": ((f"{SHORT}[0]",), {"NUMBA_BOUNDSCHECK": "1"}),
 }
 
 

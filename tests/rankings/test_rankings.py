@@ -202,15 +202,6 @@ def test_sorted_ids_dense_matrices_and_arrow_are_not_copied():
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_any_layout_holds_the_same_values(seed):
-    table = ours.recast(ours.crossed_table(seed), np.random.default_rng(seed))
-    rankings = table.rankings()
-    assert columns(rankings) == (table.offsets, table.relevance.tolist(), table.scores.tolist())
-    assert rankings.relevance.dtype.isnative and rankings.scores.dtype.isnative
-    assert rankings.relevance.flags.c_contiguous and rankings.scores.flags.c_contiguous
-
-
 def test_the_input_is_not_changed():
     relevance, scores = np.array([1, 0, 2]), np.array([0.1, np.nan, 0.3])
     Rankings.from_groups([3], relevance, scores, nan="last")

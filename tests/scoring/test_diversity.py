@@ -235,31 +235,6 @@ def relevant_intents(judgments, query, rel):
     return {intent for q, intent, _, grade in judgments if q == query and grade >= rel}
 
 
-@pytest.mark.parametrize(
-    "notation",
-    [
-        "alpha_nDCG@20", "alpha_nDCG(alpha=0.25)@5", "alpha_DCG@10", "ERR_IA@20", "ERR_IA(rel=2)@20",
-        "nERR_IA@10", "StRecall@5",
-    ],
-)  # fmt: skip
-@pytest.mark.rivals
-def test_ir_measures(notation):
-    """The same words mean the same numbers there; of a query that the run lacks, 0."""
-    ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
-    pytest.importorskip("pyndeval", reason="pyndeval is not installed")
-    judgments, results = invented(7)
-    measure = ir_measures.parse_measure(notation)
-    qrels = [ir_measures.Qrel(query, name, grade, intent) for query, intent, name, grade in judgments]
-    run = [ir_measures.ScoredDoc(*row) for row in results]
-    reference = {row.query_id: row.value for row in ir_measures.pyndeval.iter_calc([measure], qrels, run)}
-    assert fn.measures.as_measure(measure) == fn.parse(notation)
-    queries, rankings = as_rankings(judgments, results)
-    got = fn.evaluate(rankings, fn.measures.as_measure(measure)(ties="input")).values[0]
-    assert got.tolist() == pytest.approx(
-        [reference.get(query, 0.0) for query in queries], rel=1e-12, abs=1e-15
-    )
-
-
 # ---- ways in ----
 
 

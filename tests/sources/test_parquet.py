@@ -116,16 +116,6 @@ def test_steps_of_any_length(tmp_path_factory, step, page, seed, text):
         ]
 
 
-def test_columns_within_columns_are_not_taken(tmp_path):
-    table = rows()
-    inner = pa.StructArray.from_arrays([table["score"].combine_chunks()], ["score"])
-    table = table.append_column("parts", inner).append_column("qid.label", table["label"])
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path)
-    assert pq.read_metadata(path).schema.names.count("score") == 2
-    same(path, table, query="qid", relevance="label", score="score")
-
-
 def test_the_query_may_play_two_roles(tmp_path):
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet")

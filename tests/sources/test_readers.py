@@ -393,10 +393,6 @@ def test_folders_and_patterns(tmp_path):
         ending = name.partition(".")[2]
         for path in (folder, f"{folder}/*.{ending}", sorted(folder.glob("?_*"))):
             assert fn.evaluate(path, "nDCG").values.tobytes() == expected
-        (folder / "more.csv").write_bytes(b"")
-        (folder / "more.jsonl").write_bytes(b"")
-        with pytest.raises(SourceError, match=r"files of [23] kinds, and one kind is read at a time: .*CSV"):
-            fn.evaluate(folder, "nDCG")
 
 
 def test_rows_longer_than_a_block(tmp_path):
@@ -782,17 +778,6 @@ def test_any_few_rows(tmp_path_factory, rows):
             fn.evaluate(fn.scan_csv(path), MEASURES)
         return
     assert_same(fn.evaluate(fn.scan_csv(path), MEASURES), whole)
-
-
-def test_rows_that_grow_narrower_than_the_first(tmp_path):
-    noise = np.random.default_rng(0).integers(0, 1 << 62, 9_000).astype(str).tolist()
-    wide = "".join(f"{row},1,0.5,{each * 60}\n" for row, each in enumerate(noise))
-    narrow = "".join(f"{row % 997},1,0.{row % 10},\n" for row in range(100_000))
-    path = written(tmp_path, gzip.compress(f"qid,label,score,note\n{wide}{narrow}".encode(), 1), "a.csv.gz")
-    stream = fn.scan_csv(path, memory=4 << 20)
-    assert stream.n_rows < 50_000
-    assert max(part.n_docs for part in stream) < 50_000
-    assert stream.n_rows == 109_000
 
 
 COUNT = """

@@ -32,7 +32,7 @@ from fastndcg import (
 )
 from fastndcg.common.hashes import keys_of
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import parquet, regrouping, streams
+from fastndcg.sources import regrouping, streams
 from fastndcg.sources.regrouping import SeenKeys
 from fastndcg.sources.streams import TableStream, bytes_of
 
@@ -206,26 +206,6 @@ def test_parts_are_small_and_nothing_is_left(tmp_path, spool, mixed):
     assert os.listdir(spool) == []
 
 
-@pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
-def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch, text):
-    table = rows(400, ids="texts" if text else "numbers", mixed=True).select(["qid", "label", "score"])
-    path = write(table, tmp_path / "a.parquet", row_group_size=1000)
-    decoded, readers = [], parquet.ParquetFiles.readers
-
-    def counted(reader):
-        for part in reader:
-            decoded.append(len(part))
-            yield part
-
-    monkeypatch.setattr(streams, "_LOOK", 300)
-    monkeypatch.setattr(parquet.ParquetFiles, "readers", lambda *given: map(counted, readers(*given)))
-    monkeypatch.delattr(streams.Spill, "add")
-    stream = scan_parquet(path, memory=100 * len(table))
-    assert_same(stream, fn.read_parquet(path))
-    assert sum(decoded) <= streams._LOOK < len(table)
-    assert_same(scan_parquet(path, memory=100 * len(table), threads=1), Rankings.from_arrow(table))
-
-
 def test_hive_partitions_and_types_that_differ(tmp_path):
     table = rows(ids="texts")
     cut = int(Rankings.from_arrow(table).offsets[30])
@@ -303,27 +283,6 @@ def test_grouped_rows_are_demanded(tmp_path):
             InputError, match=r'predictions\.parquet: query "b" returns at row 3 .*"qid"; sort .*grouped=None'
         ):
             fn.evaluate(scan_parquet(path, grouped=True, memory=300), "nDCG")
-
-
-def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch):
-    """Each table had all ids of its row group so far, and 1 M of them took 3.3 us each."""
-    n, lengths = 60_000, []
-    rng = np.random.default_rng(0)
-    ids = pa.array([f"q{i}" for i in np.repeat(rng.permutation(n // 2), 2)])
-    table = pa.table({"qid": ids, "label": rng.integers(0, 3, n), "score": rng.random(n)})
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, row_group_size=n // 2, dictionary_pagesize_limit=10_000)
-    grouped_rows = regrouping.grouped_rows
-
-    def spy(table, *more):
-        lengths.append((len(table), max(len(chunk.dictionary) for chunk in table["qid"].chunks)))
-        return grouped_rows(table, *more)
-
-    monkeypatch.setattr(regrouping, "grouped_rows", spy)
-    assert_same(scan_parquet(path, memory=1 << 20, threads=1, grouped=True), fn.read_parquet(path))
-    rows = max(rows for rows, _ in lengths)
-    assert len(lengths) > 5
-    assert max(length for _, length in lengths) <= 3 * rows
 
 
 def test_equal_hashes_are_no_proof(tmp_path, monkeypatch):
@@ -729,14 +688,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, change):
         SourceError, match=r"a\.parquet was replaced or written to while it was read; read it"
     ):
         start_then(path, changes[change])
-
-
-def test_a_file_that_is_replaced_before_it_is_read(tmp_path):
-    path = write(rows(), tmp_path / "a.parquet")
-    stream = scan_parquet(path)
-    write(rows(seed=5), path)
-    with pytest.raises(SourceError, match=r"a\.parquet was replaced"):
-        fn.evaluate(stream, "nDCG")
 
 
 def test_a_file_that_is_deleted_while_it_is_read(tmp_path):

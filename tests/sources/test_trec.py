@@ -357,22 +357,18 @@ def test_nan_scores_ranked_last(both):
 # ---- against the references ----
 
 
-@pytest.mark.parametrize("text", [False, True])
-def test_each_side_in_several_files(tmp_path, text):
-    """Queries cut by files, in a folder or by a pattern, as from one file; and files that do not fit together."""
-    generator = np.random.default_rng(1)
-    query, doc = (values.ravel() for values in np.meshgrid(np.arange(30), np.arange(20), indexing="ij"))
-    if text:
-        query, doc = np.char.add("q", query.astype(str)), np.char.add("d", doc.astype(str))
-    run = pa.table({"qid": query, "docid": doc, "score": generator.integers(0, 9, len(doc)) / 4})
-    order = generator.permutation(len(doc))[:250]
-    qrels = pa.table({"qid": query[order], "docid": doc[order], "rel": generator.integers(-1, 4, 250)})
-    wanted = None
-    for name, table in {"qrels": qrels, "run": run}.items():
+JUDGED = {"query_id": [301, 301, 302, 303], "doc_id": [7, 8, 7, 9], "relevance": [1, 2, 1, 0]}
+SCORED = {"query_id": [301, 301, 302, 999], "doc_id": [6, 8, 7, 7], "score": [2.5, 1.5, 0.5, 0.5]}
+
+
+def test_each_side_in_several_files(tmp_path):
+    """In a folder or by a pattern, as from one file; and files that do not fit together."""
+    sides = {"qrels": pa.table(JUDGED), "run": pa.table(SCORED)}
+    for name, table in sides.items():
         pq.write_table(table, tmp_path / f"{name}.parquet")
         (tmp_path / name).mkdir()
-        for part, start in enumerate(range(0, len(table), 97)):
-            pq.write_table(table.slice(start, 97), tmp_path / name / f"part-{part}.parquet")
+        for part in range(4):
+            pq.write_table(table[part : part + 1], tmp_path / name / f"part-{part}.parquet")
     wanted = facts(read_qrels_run(tmp_path / "qrels.parquet", tmp_path / "run.parquet"))
     for left, right in (
         ("qrels", "run"),
@@ -380,13 +376,10 @@ def test_each_side_in_several_files(tmp_path, text):
         ("qrels.parquet", "run/part-?.parquet"),
     ):
         assert facts(read_qrels_run(tmp_path / left, tmp_path / right)) == wanted
-    odd, last = run.slice(0, 5), tmp_path / "run" / "part-9.parquet"
-    of_two = (
-        r'column "docid" is (string|int64) in .*part-0\.parquet and double in .*part-9\.parquet; expected'
-    )
+    odd, last = sides["run"][:1], tmp_path / "run" / "part-9.parquet"
     for write, right, message in (
-        (lambda: pq.write_table(odd.set_column(1, "docid", pa.array([1.5] * 5)), last), "run", of_two),
-        (lambda: pq.write_table(odd.drop_columns("docid"), last), "run", 'column "docid" is in .*part-0.* but not in .*part-9'),
+        (lambda: pq.write_table(odd.set_column(1, "doc_id", pa.array([1.5])), last), "run", r'column "doc_id" is int64 in .*part-0\.parquet and double in .*part-9\.parquet; expected'),
+        (lambda: pq.write_table(odd.drop_columns("doc_id"), last), "run", 'column "doc_id" is in .*part-0.* but not in .*part-9'),
         (lambda: last.write_bytes(b"PAR1"), "run", r"part-9\.parquet cannot be read"),
         (lambda: None, "none*.parquet", "no file matches"),
     ):  # fmt: skip
@@ -396,16 +389,6 @@ def test_each_side_in_several_files(tmp_path, text):
 
 
 # ---- tables ----
-
-JUDGED = {"query_id": [301, 301, 302, 303], "doc_id": [7, 8, 7, 9], "relevance": [1, 2, 1, 0]}
-SCORED = {"query_id": [301, 301, 302, 999], "doc_id": [6, 8, 7, 7], "score": [2.5, 1.5, 0.5, 0.5]}
-
-
-def _as_strings(columns):
-    return {
-        name: [f"long-enough-to-be-hashed-{value}" for value in values] if name.endswith("_id") else values
-        for name, values in columns.items()
-    }
 
 
 @pytest.mark.parametrize("left", ["int16", "uint16", "int64", "uint64"])
@@ -432,15 +415,9 @@ def test_large_unsigned_ids():
         Rankings.from_qrels_run(judged, signed)
 
 
-def test_parquet_files(tmp_path, both):
+def test_names_of_columns_and_ids_of_text_beside_numbers(tmp_path, both):
     files, named = (tmp_path / "q.parquet", tmp_path / "r.parquet"), {"query": "topic", "doc_id": "passage"}
     named["relevance"] = "gain"
-    for kind in (dict, _as_strings):
-        noted = pa.table(kind(JUDGED)).append_column("note", pa.array(["x"] * 4))
-        pq.write_table(noted, files[0], row_group_size=2)
-        pq.write_table(pa.table(kind(SCORED)), files[1], row_group_size=3)
-        assert read_qrels_run(*files).relevance.tolist() == [0, 2, 1]
-    assert facts(read_qrels_run(*both())) == PLAIN
     # text has no types: numbers of the other file are compared as they are written
     run = pa.table({"query_id": [301, 302], "doc_id": ["B", "A"], "score": [1.0, 2.0]})
     pq.write_table(run, files[1])
@@ -451,9 +428,6 @@ def test_parquet_files(tmp_path, both):
     for words, message in (({}, r"q\.parquet.*query"), ({"query": "topics"}, "topics")):
         with pytest.raises(ColumnError, match=message):
             read_qrels_run(*files, **words)
-    files[1].write_bytes(files[1].read_bytes()[:200])
-    with pytest.raises(SourceError, match=r"r\.parquet cannot be read"):
-        read_qrels_run(*files, **named)
 
 
 @pytest.mark.pure
@@ -553,8 +527,6 @@ FAULTS = [
     ({"q": [["a", "b"]]}, {}, InputTypeError, "qrels holds values that are not numbers, beginning with 'b'"),
     (pa.table({"qid": ["q"], "docid": [{"a": 1}], "rel": [1]}), {}, InputTypeError, 'column "docid" is struct.*; expected whole numbers or strings'),
     ({"q": {"a": "good"}}, {}, InputTypeError, "qrels holds values that are not numbers, beginning with 'good'"),
-    (JUDGMENTS, GOOD.set_column(2, "score", pa.array([1.0, 2.0, None, 3.0])), InputError, "run, row 2: score nan of document 7 .*; 1 in all"),
-    (pa.table(JUDGED | {"relevance": [None, 2, 1, 0]}), GOOD, InputError, 'qrels: column "relevance" has 1 null; the first is at row 0.*unjudged="null"'),
     (JUDGMENTS, pa.concat_tables([GOOD, GOOD[:1]]), InputError, "run, row 4: document 6 of query 301 appears twice, first at run, row 0"),
     (JUDGMENTS.drop(["relevance"]), GOOD, ColumnError, "qrels.*relevance"),
     (JUDGMENTS.append_column("docid", pa.array([1] * 4)), GOOD, ColumnError, "doc_id"),

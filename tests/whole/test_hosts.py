@@ -234,17 +234,6 @@ def test_multiprocessing(tmp_path, start, layer):
     _run_file(tmp_path, program, layer)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-def test_joblib(tmp_path, backend):
-    program = f"""{PRELUDE}{POOLS}
-    import joblib
-    with joblib.parallel_config({backend!r}, n_jobs=2):
-        assert joblib.Parallel()(joblib.delayed(work)(threads) for threads in [None, 1, 2, 2]) == [wanted] * 4
-    assert value() == wanted
-"""
-    _run_file(tmp_path, program, "omp")
-
-
 def _run_file(folder, program, layer):
     (folder / "program.py").write_text(program)
     printed(folder / "program.py", timeout=TIMEOUT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")

@@ -131,17 +131,3 @@ def test_lightgbm_s_own_training_log(data, name, score):
     assert {cutoff: means[str(measure)] for cutoff, measure in measures.items()} == pytest.approx(
         reported, rel=1e-9
     )
-
-
-def test_row_order_and_threads_change_nothing(data, name, score):
-    table = rows(data / name / SETS[name])
-    shuffled = table.take(np.random.default_rng(0).permutation(table.num_rows))
-    one = fn.evaluate(rankings(data, name, score), "nDCG@10, nDCG")
-    other = fn.evaluate(
-        fn.Rankings.from_query_ids(shuffled["qid"], shuffled["label"].to_numpy(), shuffled[score].to_numpy()),
-        "nDCG@10, nDCG",
-        threads=2,
-    )
-    assert one.mean() == other.mean()
-    for measure in one.measures:
-        assert values(one, measure) == values(other, measure)
