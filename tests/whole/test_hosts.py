@@ -1,5 +1,4 @@
-"""Nothing takes its host down: threading layers, Python threads, forks, pools, servers, notebooks, folders
-that cannot be written.
+"""Nothing takes its host down: threading layers, Python threads, forks, pools, interrupts.
 
 Each case is a process of its own with a time limit, so that an abort or a deadlock fails its test and nothing
 else.
@@ -82,11 +81,8 @@ WANTED = value(threads=1)
 """
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_many_threads_beside_a_parallel_kernel_of_the_host(layer):
-    out = run(
-        SETTLED
-        + """
+PROGRAMS = {  # with which layers, and the program
+    "many threads beside a parallel kernel of the host": (LAYERS, SETTLED + """
 import numba
 add_up, ones = host_kernel(), np.ones(1_000_000)
 add_up(ones)
@@ -115,18 +111,9 @@ for _ in range(15):
     if value() != WANTED:
         wrong.append(2)
     thread.join()
-print(numba.threading_layer(), wrong)
-""",
-        layer,
-    )
-    assert out.split() == [layer, "[]"]
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_forks_in_any_order(layer):
-    run(
-        SETTLED
-        + """
+assert numba.threading_layer() == os.environ["NUMBA_THREADING_LAYER"] and not wrong, wrong
+"""),
+    "forks in any order": (LAYERS, SETTLED + """
 same = lambda: value() == WANTED
 
 def with_a_child():
@@ -137,32 +124,18 @@ ended(in_child(same))  # nothing parallel ran before
 assert same()
 ended(in_child(same), in_child(same), in_child(with_a_child))  # the parent ran a parallel kernel
 assert same()
-""",
-        layer,
-    )
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_fork_of_a_host_that_ran_kernels_before_the_package_was_imported(layer):
-    run(
-        """
-        add_up = host_kernel()
-        add_up(np.ones(1000))
-        assert "fastndcg" not in sys.modules
-        def work():
-            global DATA
-            DATA = rankings()
-            return value() == value(threads=1)
-        ended(in_child(work), in_child(work))
-        """,
-        layer,
-    )
-
-
-def test_fork_while_another_thread_compiles():
-    run(
-        SETTLED
-        + """
+"""),
+    "fork of a host that ran kernels before the package was imported": (LAYERS, """
+add_up = host_kernel()
+add_up(np.ones(1000))
+assert "fastndcg" not in sys.modules
+def work():
+    global DATA
+    DATA = rankings()
+    return value() == value(threads=1)
+ended(in_child(work), in_child(work))
+"""),
+    "fork while another thread compiles": (["workqueue"], SETTLED + """
 from numba.core.compiler_lock import global_compiler_lock
 compiling = threading.Event()
 
@@ -182,15 +155,8 @@ def work():
 ended(in_child(work))
 thread.join()
 assert value() == WANTED
-""",
-        "workqueue",
-    )
-
-
-def test_fork_while_another_thread_scores():
-    run(
-        SETTLED
-        + """
+"""),
+    "fork while another thread scores": (["omp"], SETTLED + """
 done = threading.Event()
 
 def score():
@@ -204,8 +170,49 @@ for _ in range(5):
     ended(in_child(lambda: value() == WANTED), in_child(lambda: value() == WANTED))
 done.set()
 thread.join()
-"""
-    )
+"""),
+    "settings stay as they were": (LAYERS, SETTLED + """
+import numba
+numba.set_num_threads(1)  # this thread's own choice
+before = dict(os.environ), vars(numba.config).copy(), numba.get_num_threads()
+for threads in (None, 1, 2, 99):
+    assert value(threads) == WANTED
+    assert (dict(os.environ), vars(numba.config).copy(), numba.get_num_threads()) == before
+seen = []
+
+def elsewhere():
+    mask = numba.get_num_threads()
+    value(2)
+    seen.append(numba.get_num_threads() == mask)
+
+thread = threading.Thread(target=elsewhere)
+thread.start()
+thread.join()
+assert seen == [True]
+"""),
+    "one thread starts none, as in workers of engines": (["omp"], SETTLED + """
+import numba.np.ufunc.parallel as parallel
+assert not parallel._is_initialized
+assert threading.active_count() == 1
+"""),
+    "a layer that cannot be loaded": (["nonsense"], SETTLED + """
+assert value() == value(None) == WANTED
+"""),
+    "no thread can be started": (["workqueue"], SETTLED + """
+def refuse(self):
+    raise RuntimeError("can't start new thread")
+sys._current_frames = lambda: {1: None, 2: None}
+threading.Thread.start = refuse
+assert value() == WANTED
+"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"), [(name, layer) for name, (layers, _) in PROGRAMS.items() for layer in layers]
+)
+def test_the_host_stays_up(name, layer):
+    run(PROGRAMS[name][1], layer)
 
 
 POOLS = """
@@ -237,63 +244,6 @@ def test_multiprocessing(tmp_path, start, layer):
 def _run_file(folder, program, layer):
     (folder / "program.py").write_text(program)
     printed(folder / "program.py", timeout=TIMEOUT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_settings_stay_as_they_were(layer):
-    run(
-        SETTLED
-        + """
-import numba
-numba.set_num_threads(1)  # this thread's own choice
-before = dict(os.environ), vars(numba.config).copy(), numba.get_num_threads()
-for threads in (None, 1, 2, 99):
-    assert value(threads) == WANTED
-    assert (dict(os.environ), vars(numba.config).copy(), numba.get_num_threads()) == before
-seen = []
-
-def elsewhere():
-    mask = numba.get_num_threads()
-    value(2)
-    seen.append(numba.get_num_threads() == mask)
-
-thread = threading.Thread(target=elsewhere)
-thread.start()
-thread.join()
-assert seen == [True]
-""",
-        layer,
-    )
-
-
-def test_one_thread_starts_none():
-    """Workers of engines score on one thread, and need no layer."""
-    run(
-        SETTLED
-        + """
-import numba.np.ufunc.parallel as parallel
-assert not parallel._is_initialized
-assert threading.active_count() == 1
-"""
-    )
-
-
-def test_a_layer_that_cannot_be_loaded():
-    run(SETTLED + "assert value() == value(None) == WANTED", "nonsense")
-
-
-def test_no_thread_can_be_started():
-    run(
-        SETTLED
-        + """
-def refuse(self):
-    raise RuntimeError("can't start new thread")
-sys._current_frames = lambda: {1: None, 2: None}
-threading.Thread.start = refuse
-assert value() == WANTED
-""",
-        "workqueue",
-    )
 
 
 def test_a_cached_kernel_is_loaded_alone(tmp_path):
