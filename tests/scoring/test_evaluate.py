@@ -187,40 +187,27 @@ GAINS_THAT_DO_NOT_ADD_UP = [[0, 0.1, 0.3, 0.6, 0.7], [0, 0.1, 0.2, 0.3, 1.1], [0
 @given(
     st.integers(0, 2**32), st.integers(1, 400), st.sampled_from(["linear", "exp2", "binary", *GAINS_THAT_DO_NOT_ADD_UP]),
     st.sampled_from(ours.DISCOUNTS[:6]), st.sampled_from([None, 1, 3, 10, 100, 1000]), st.sampled_from(ours.TIES), st.sampled_from(["judged", "scored", "returned"]),
+    st.sampled_from([None, "float32", "float64"]),
 )  # fmt: skip
-def test_a_perfect_ranking_is_exactly_one(seed, n, gain, discount, cutoff, ties, ideal):
-    """Documents ordered by gain, in random rows, documents of equal gain tied or not."""
+def test_a_perfect_ranking_is_exactly_one(seed, n, gain, discount, cutoff, ties, ideal, fractions):
+    """Documents ordered by gain, in random rows, documents of equal gain tied or not; grades are levels or fractions."""
     rng = np.random.default_rng(seed)
-    grades = rng.integers(0, 5, n)
-    grades[0] = 1
-    worth = np.array([oracle.gain_function(gain)(oracle.Document(int(grade))) for grade in grades])
-    for scores in (worth, worth + rng.random(n) * 1e-9, np.round(worth * 64)):
-        if len(set(zip(np.round(worth * 64).tolist(), worth.tolist(), strict=True))) != len(
-            set(worth.tolist())
-        ):
-            continue
-        ties = "input" if ideal == "returned" and ties == "average" else ties
+    ties = "input" if ideal == "returned" and ties == "average" else ties
+    if fractions:
+        grades = rng.choice([0.1, 0.2, 0.3, 1 / 3, 0.7, 1.1], n) if seed % 2 else rng.random(n)
+        gain, orders = ("linear", "exp2")[seed % 2], [grades.astype(fractions)]
+        grades = orders[0]
+    else:
+        grades = rng.integers(0, 5, n)
+        grades[0] = 1
+        worth = np.array([oracle.gain_function(gain)(oracle.Document(int(grade))) for grade in grades])
+        orders = [worth, worth + rng.random(n) * 1e-9, np.round(worth * 64)]
+        if len({*zip(np.round(worth * 64).tolist(), worth.tolist(), strict=True)}) != len({*worth.tolist()}):
+            return
+    for scores in orders:
         measure = fn.nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal)
         measure = measure if cutoff is None else measure @ cutoff
         assert fn.evaluate(fn.Rankings.from_groups([n], grades, scores), measure).values.tolist() == [[1.0]]
-
-
-@given(
-    st.integers(0, 2**32),
-    st.integers(1, 400),
-    st.sampled_from([None, 1, 3, 10, 100]),
-    st.sampled_from(["float32", "float64"]),
-)
-def test_a_perfect_ranking_of_continuous_grades_is_exactly_one(seed, n, cutoff, dtype):
-    rng = np.random.default_rng(seed)
-    grades = (
-        rng.choice([0.1, 0.2, 0.3, 1 / 3, 0.7, 1.1], n).astype(dtype)
-        if seed % 2
-        else rng.random(n).astype(dtype)
-    )
-    for gain in ("linear", "exp2"):
-        measure = fn.nDCG(gain=gain) if cutoff is None else fn.nDCG(gain=gain) @ cutoff
-        assert fn.evaluate(fn.Rankings.from_groups([n], grades, grades), measure).values.tolist() == [[1.0]]
 
 
 def test_two_thousand_perfect_rankings():

@@ -510,14 +510,6 @@ def test_memory(text, size):
     assert bytes_of(text) == size
 
 
-@pytest.mark.parametrize("memory", ["much", "-1MB", "1 XB", 10, True, [1]])
-def test_memory_that_is_none(tmp_path, memory, monkeypatch):
-    monkeypatch.setattr(streams, "_LEAST_MEMORY", 1 << 20)
-    path = write(rows(), tmp_path / "a.parquet")
-    with pytest.raises((InputError, InputTypeError), match="memory="):
-        scan_parquet(path, memory=memory)
-
-
 @pytest.mark.parametrize(
     "mixed", [pytest.param(False, marks=pytest.mark.slow), True], ids=["grouped", "not grouped"]
 )
@@ -580,25 +572,26 @@ def test_functions_are_asked_once(tmp_path, spool):
     assert sorted(asked) == [("gain", grade) for grade in range(5)]
 
 
-def test_options_of_files_that_are_refused(tmp_path):
-    path = write(rows(), tmp_path / "a.parquet")
-    with pytest.raises(InputTypeError, match="grouped='yes' is not known; expected True, or None"):
-        scan_parquet(path, grouped="yes")
-    with pytest.raises(InputError, match="nan='first' is not known"):
-        scan_parquet(path, nan="first")
-    with pytest.raises(fn.ColumnError, match=r'a\.parquet: there is no column "labl"'):
-        scan_parquet(path, relevance="labl")
-    with pytest.raises(fn.MeasureError, match='no convention is called "lightgmb"'):
-        fn.evaluate(scan_parquet(path), "nDCG", convention="lightgmb")
-    with pytest.raises(fn.MeasureError, match="lightgbm has no RR; it has: nDCG, AP"):
-        fn.evaluate(scan_parquet(path), "RR", convention="lightgbm")
+REFUSED = [
+    (lambda path: scan_parquet(path, grouped="yes"), InputTypeError, "grouped='yes' is not known; expected True, or None"),
+    (lambda path: scan_parquet(path, nan="first"), InputError, "nan='first' is not known"),
+    (lambda path: scan_parquet(path, relevance="labl"), ColumnError, r'a\.parquet: there is no column "labl"'),
+    (lambda path: fn.evaluate(scan_parquet(path), "nDCG", convention="lightgmb"), fn.MeasureError, 'no convention is called "lightgmb"'),
+    (lambda path: fn.evaluate(scan_parquet(path), "RR", convention="lightgbm"), fn.MeasureError, "lightgbm has no RR; it has: nDCG, AP"),
+    (lambda path: scan_arrow(rows(), querry="qid"), InputTypeError, "scan_arrow has no argument querry="),
+    (lambda path: fn.evaluate(rows, "RR"), InputTypeError, "Open it with scan_arrow"),
+    *((lambda path, memory=memory: scan_parquet(path, memory=memory), (InputError, InputTypeError), "memory=")
+      for memory in ("much", "-1MB", "1 XB", 0, True, [1])),
+]  # fmt: skip
 
 
-def test_options_of_batches_that_are_refused():
-    with pytest.raises(InputTypeError, match="scan_arrow has no argument querry="):
-        scan_arrow(rows(), querry="qid")
-    with pytest.raises(InputTypeError, match="Open it with scan_arrow"):
-        fn.evaluate(rows, "RR")
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
+def test_options_that_are_refused(call, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        call(write(rows(), tmp_path / "a.parquet"))
+
+
+def test_a_later_table_lacks_a_column():
     tables = iter([rows(), rows().drop_columns("score")])
     stream = scan_arrow(lambda: next(tables))
     fn.evaluate(stream, "RR")
