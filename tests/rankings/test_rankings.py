@@ -168,38 +168,19 @@ def test_a_pool():
     "dtype", ["uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 )
 def test_columns_are_not_copied(dtype):
-    relevance, scores = np.ones(5, dtype), np.arange(5).astype(dtype)
-    offsets, flags = np.array(OFFSETS, np.int64), np.ones(5, bool)
-    pool = np.ones(6, dtype)
-    rankings = Rankings.from_offsets(
-        offsets,
-        relevance,
-        scores,
-        is_judged=flags,
-        judged=(np.array([0, 2, 3, 6], np.int64), pool),
-        weight=(weight := np.ones(3)),
-    )
-    assert rankings.judged is not None and rankings.is_judged is not None and rankings.weight is not None
-    for ours_, theirs in (
-        (rankings.relevance, relevance), (rankings.scores, scores), (rankings.offsets, offsets), (rankings.is_judged, flags),
-        (rankings.judged.relevance, pool), (rankings.weight, weight),
-    ):  # fmt: skip
-        assert np.shares_memory(ours_, theirs)
-    assert rankings.relevance.dtype == rankings.scores.dtype == np.dtype(dtype)
-
-
-def test_sorted_ids_dense_matrices_and_arrow_are_not_copied():
-    relevance, scores = np.array([1, 0, 2, 1]), np.array([0.1, 0.2, 0.3, 0.4])
-    for ids in ([3, 3, 1, 1], ["b", "b", "a", "a"]):
-        rankings = Rankings.from_query_ids(ids, relevance, scores)
-        assert np.shares_memory(rankings.relevance, relevance) and np.shares_memory(rankings.scores, scores)
-    rankings = Rankings.from_dense(relevance.reshape(2, 2), scores.reshape(2, 2))
-    assert np.shares_memory(rankings.relevance, relevance) and np.shares_memory(rankings.scores, scores)
-    grades, marks = pa.array(relevance), pa.array(scores)
-    rankings = Rankings.from_groups([4], grades, marks)
-    assert np.shares_memory(rankings.relevance, grades.to_numpy()) and np.shares_memory(
-        rankings.scores, marks.to_numpy()
-    )
+    relevance, scores = np.ones(4, dtype), np.arange(4).astype(dtype)
+    pool, ends, flags, weight = np.ones(5, dtype), np.array([0, 2, 5]), np.ones(4, bool), np.ones(2)
+    options = {"is_judged": flags, "judged": (ends, pool), "weight": weight}
+    for rankings in (
+        Rankings.from_offsets(np.array([0, 2, 4]), relevance, scores, **options),
+        Rankings.from_groups([2, 2], pa.array(relevance), pa.array(scores), **options),
+        Rankings.from_query_ids([3, 3, 1, 1], relevance, scores, **options),
+        Rankings.from_query_ids(["b", "b", "a", "a"], relevance, scores, **options),
+        Rankings.from_dense(relevance.reshape(2, 2), scores.reshape(2, 2), **options),
+    ):
+        own = rankings.relevance, rankings.scores, rankings.is_judged, *rankings.judged, rankings.weight
+        for ours_, theirs in zip(own, (relevance, scores, flags, ends, pool, weight), strict=True):
+            assert np.shares_memory(ours_, theirs) and ours_.dtype == theirs.dtype
 
 
 def test_the_input_is_not_changed():
