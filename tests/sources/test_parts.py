@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
-from fastndcg.adapters import aggregates, scoring, shuffle
+from fastndcg.adapters import scoring, shuffle
 from fastndcg.measures import DEFINITIONS
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
@@ -64,7 +64,7 @@ def added_up(task, tables):
     packed = [chunk for table in tables for chunk in shuffle.pack_partition(job, [table])]
     random.Random(0).shuffle(packed)
     rows = shuffle.score_blocks(job, packed)
-    return [each for table in rows for each in aggregates.unpickle_rows(table)]
+    return [each for table in rows for each in scoring.unpickle_rows(table)]
 
 
 def test_tables_are_joined_to_some_of_some_size():
@@ -141,9 +141,9 @@ def test_queries_that_several_partitions_share(name):
     rows = pa.concat_tables([schema.empty_table(), *brought_together(task, tables, schema)])
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
     sums = [
-        each for table in brought_together(task, tables, None) for each in aggregates.unpickle_rows(table)
+        each for table in brought_together(task, tables, None) for each in scoring.unpickle_rows(table)
     ]
-    summary = aggregates.summary_of(task, sums).to_arrow()
+    summary = scoring.summary_of(task, sums).to_arrow()
     expected = expected.summary().to_arrow().select(summary.column_names)
     assert engines.rows_of(summary) == engines.rows_of(expected)
 
@@ -169,7 +169,7 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries, n_parts, weighted):
     part_of = np.random.default_rng(n_parts).integers(0, n_parts, 10_000)[table["qid"].to_numpy() + 50]
     tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
     sums = added_up(task, [part for part in tables if len(part)])
-    summary = aggregates.summary_of(task, sums, 0.9).to_arrow()
+    summary = scoring.summary_of(task, sums, 0.9).to_arrow()
     expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
     assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
 
@@ -209,9 +209,9 @@ def test_conventions(name, weight):
         with pytest.raises(
             MeasureError, match=f"^{name} ends with an error here: it counts empty queries as 1"
         ):
-            aggregates.summary_of(task, sums)
+            scoring.summary_of(task, sums)
         return
-    found = aggregates.summary_of(task, sums).to_arrow()
+    found = scoring.summary_of(task, sums).to_arrow()
     assert engines.rows_of(found) == engines.rows_of(summary.select(found.column_names))
 
 
@@ -251,10 +251,10 @@ def test_means_of_parts_are_those_of_the_whole(n_queries, n_parts, by, weighted)
         table, measures, weight="traffic" if weighted else None, keep=["country", "traffic"]
     )
     results = scores.to_arrow()
-    asked = aggregates.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
+    asked = scoring.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
     kinds = [results.schema.field(name).type for name in asked.by]
     cut = [results.slice(start, n_parts) for start in range(0, len(results), n_parts)]
-    found = aggregates.means_of(asked, kinds, [aggregates.sums_by(asked, part) for part in cut])
+    found = scoring.means_of(asked, kinds, [scoring.sums_by(asked, part) for part in cut])
     if by is None:
         summary = scores.summary(0.9).rows
         expected = [{"queries": scores.n_queries, "small": scores.n_queries < 30}]
@@ -272,10 +272,10 @@ def _exact(row):
 
 
 def test_means_of_no_part():
-    asked = aggregates.check_means(["AP", "country"], "AP", by=None, weight=None)
-    assert aggregates.means_of(asked, [], [])["queries"].to_pylist() == [0]
-    asked = aggregates.check_means(["AP", "country"], "AP", by="country", weight=None)
-    assert aggregates.means_of(asked, [pa.string()], []).num_rows == 0
+    asked = scoring.check_means(["AP", "country"], "AP", by=None, weight=None)
+    assert scoring.means_of(asked, [], [])["queries"].to_pylist() == [0]
+    asked = scoring.check_means(["AP", "country"], "AP", by="country", weight=None)
+    assert scoring.means_of(asked, [pa.string()], []).num_rows == 0
 
 
 @pytest.mark.parametrize("kind", [
@@ -290,17 +290,17 @@ def test_groups_of_every_type(kind):
     column = pa.array([1, 0, None, 1], pa.int32()).cast(between).cast(plain)
     table = pa.table({"by": column.cast(kind) if kind == plain else column.dictionary_encode()})
     table = table.append_column("AP", pa.array([0.25, 0.5, 0.75, 1.0]))
-    asked = aggregates.check_means(table.column_names, "AP", by="by", weight=None)
-    cut = [aggregates.sums_by(asked, table.slice(start, 1)) for start in range(5)]  # the last has no rows
-    found = aggregates.means_of(asked, [table.schema.field("by").type], pickle.loads(pickle.dumps(cut)))
+    asked = scoring.check_means(table.column_names, "AP", by="by", weight=None)
+    cut = [scoring.sums_by(asked, table.slice(start, 1)) for start in range(5)]  # the last has no rows
+    found = scoring.means_of(asked, [table.schema.field("by").type], pickle.loads(pickle.dumps(cut)))
     assert found["by"].combine_chunks().equals(column.take(pa.array([1, 0, 2])))
     assert found["queries"].to_pylist() == [1, 2, 1] and found["AP"].to_pylist() == [0.5, 0.625, 0.75]
 
 
 def test_groups_of_nan_are_one():
-    asked = aggregates.check_means(["AP", "price"], "AP", by="price", weight=None)
-    part = aggregates.sums_by(asked, pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]}))
-    assert aggregates.means_of(asked, [pa.float64()], [part, part])["queries"].to_pylist() == [2, 2]
+    asked = scoring.check_means(["AP", "price"], "AP", by="price", weight=None)
+    part = scoring.sums_by(asked, pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]}))
+    assert scoring.means_of(asked, [pa.float64()], [part, part])["queries"].to_pylist() == [2, 2]
 
 
 def test_names_are_those_of_the_driver():
