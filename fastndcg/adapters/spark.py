@@ -208,7 +208,8 @@ def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
         Of the columns of grades and scores, and optionally of query ids for messages; it returns a double,
         null where the measure has no value.
 
-    Raises `MeasureError` for a measure that does not exist; in tasks, as `evaluate` does.
+    Raises `MeasureError` for a measure that does not exist, and `InputError` before Spark 4.1; in tasks, as
+    `evaluate` does.
     """
     known = scoring.one_measure(measure)
     if known.params.get("ties") == "input":

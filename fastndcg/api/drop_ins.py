@@ -125,19 +125,16 @@ def _mean_of_rows(
     base: float = 2,
 ) -> float:
     true, score, weight = _checked(y_true, y_score, sample_weight, is_ndcg=measure is nDCG)
-    if not isinstance(base, int | float | np.integer | np.floating) or not 0 < base < math.inf:
-        raise InputError(f"log_base={base!r} is not the base of a logarithm; expected a number above 0")
+    for name, value, fits, expected in (
+        ("log_base", base, isinstance(base, numbers.Real) and 0 < base < math.inf, "a number above 0"),
+        ("k", k, k is None or (isinstance(k, numbers.Integral) and k >= 1), "a whole number of at least 1"),
+        ("ignore_ties", ignore_ties, isinstance(ignore_ties, bool | np.bool_), "True or False"),
+    ):
+        if not fits:
+            raise InputError(f"{name}={value!r} is not known; expected {expected}")
     if base != 2:  # below 1 the logarithm is negative; at 1 every discount is 0
         discount: Any = float(base) if base > 1 else discount_table(float(base), true.shape[1])
         measure = measure(discount=discount)
-    if k is not None and (not isinstance(k, numbers.Integral) or k < 1):
-        raise InputError(
-            f"k={k!r} is not a cutoff; expected a whole number of at least 1, or None for all ranks"
-        )
-    if not isinstance(ignore_ties, bool | np.bool_):
-        raise InputTypeError(
-            f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; expected True or False"
-        )
     warn_if_swapped(Names("y_true", "y_score"), true, score)
     if ignore_ties and true.shape == score.shape:
         ranking = np.argsort(score)[:, ::-1]  # NumPy's unstable sort, as in scikit-learn

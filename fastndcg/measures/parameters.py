@@ -252,17 +252,6 @@ def read_max_fp(name: str, value: Any) -> float | None:
     return int(found)  # 1 is a number of documents, 1.0 a share
 
 
-def read_ties_of_intents(name: str, value: Any) -> str:
-    if value in ("worst", "best"):
-        raise MeasureError(
-            f"ties={value!r} is not computed for several intents: "
-            f"the {value} order of tied documents is as hard to find as the ideal ranking. "
-            'Use ties="average", the expected value, or ties="input".'
-        )
-    word: str = choice("average", "input")(name, value)
-    return word
-
-
 # ---- declarations ----
 
 
@@ -344,7 +333,7 @@ TIES_OF_AP = TIES._replace(
     values=(*TIES.values, ("'block'", _BLOCK)),
     changes={"block": {"method": "blocks"}},
 )
-TIES_OF_INTENTS = TIES._replace(reader=read_ties_of_intents, values=TIES.values[:2])
+TIES_OF_INTENTS = TIES._replace(reader=choice("average", "input"), values=TIES.values[:2])
 IDEAL = _one_of(
     "ideal",
     "the documents of the ideal ranking",

@@ -445,46 +445,38 @@ def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Reques
 def _with_parameters(definition: Definition, text: str | None) -> Request:
     name, takes = definition.name, definition.takes
     written = name if text is None else f"{name}_{text}"
-    if takes == "nothing":
-        if text is not None:
-            raise MeasureError(f"{name} takes no parameters; got {text}")
-        return Request(definition, None, [name])
-    if takes == "gains":
-        return Request(definition, {} if text is None else _gains_of(name, text), [written])
-    values = list(definition.default)
-    if text is not None:
-        values = [_number(name, each) for each in text.split(",")]
-    if takes == "numbers":
-        if len(values) != len(definition.default) and name != "11pt_avg":
-            raise MeasureError(f"{name} takes {len(definition.default)} numbers; got {text}")
-        return Request(definition, values, [written])
-    values = sorted(map(int, values)) if takes == "cutoffs" else sorted(values)
-    if takes == "cutoffs" and values[0] < 1:
-        raise MeasureError(f"{name} got the cutoff {values[0]}; expected 1 or more")
-    if len(set(values)) < len(values):
-        raise MeasureError(f"{name} got {text}, which repeats a value; name each once")
+    try:
+        if takes == "gains":
+            return Request(definition, {} if text is None else _gains_of(name, text), [written])
+        values = list(definition.default) if text is None else list(map(_number, text.split(",")))
+        if takes == "nothing" and text is None:
+            return Request(definition, None, [name])
+        if takes == "numbers" and (len(values) == len(definition.default) or name == "11pt_avg"):
+            return Request(definition, values, [written])
+        values = sorted(map(int, values)) if takes == "cutoffs" else sorted(values)
+        least = {"shares": -math.inf, "cutoffs": 1}.get(takes, math.inf)
+        if min(values) < least or len(set(values)) < len(values):
+            raise ValueError
+    except ValueError:
+        default = ",".join(f"{value:g}" for value in definition.default[:4])
+        example = {"gains": f"{name}.1=3.5,2=9", "nothing": name}.get(takes, f"{name}.{default}")
+        raise MeasureError(f'{name} got the parameters "{text}"; expected for example {example}') from None
     form = "" if takes == "cutoffs" else ".2f"
     return Request(definition, values, [f"{name}_{value:{form}}" for value in values])
 
 
-def _number(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+def _number(text: str) -> float:
+    value = float(text)
     if not math.isfinite(value):
-        default = ",".join(f"{value:g}" for value in DEFINITIONS[name].default[:3]) or "1=3.5,2=9"
-        raise MeasureError(
-            f'{name} got "{text}", which is not a number; expected for example {name}.{default}'
-        )
+        raise ValueError
     return value
 
 
 def _gains_of(name: str, text: str) -> Gains:
     gains: Gains = {}
     for pair in text.split(","):
-        key, equals, value = pair.partition("=")
-        if not equals or not (is_whole(key) or (key == "p" and name.startswith("rbp"))):
-            raise MeasureError(f'{name} got "{pair}"; expected a grade and its gain, as in {name}.1=3.5,2=9')
-        gains.setdefault(str(int(key)) if key != "p" else key, _number(name, value))
+        key, _, value = pair.partition("=")
+        if not is_whole(key) and not (key == "p" and name.startswith("rbp")):
+            raise ValueError
+        gains.setdefault(key if key == "p" else str(int(key)), _number(value))
     return gains

@@ -2,6 +2,7 @@
 
 import os
 
+import boosting
 import engines
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from fastndcg import ColumnError
 engines.need("dask", "distributed")
 
 dask, dd = engines.imported_later("dask"), engines.imported_later("dask.dataframe")
+da = engines.imported_later("dask.array")
 fnd = engines.imported_later("fastndcg.adapters.dask")
 
 # Dask's own, where it writes Parquet with pandas 3.1
@@ -185,6 +187,66 @@ def test_a_worker_that_is_killed_and_a_task_that_is_retried(cluster, tmp_path, k
     expected = engines.here(table, fn.CG(gain=engines.steep) @ 3).to_arrow()
     assert list(found.columns) == list(results.columns)
     assert rows_of(found) == engines.rows_of(expected)
+
+
+# ---- boosters ----
+
+
+@pytest.fixture
+def client(cluster):
+    with cluster.as_current():
+        yield cluster
+
+
+def halves(data, *names):
+    """Columns in two parts of whole queries, far from equal."""
+    cut = int(data.sizes[:30].sum())
+    return [
+        da.from_array(each, chunks=((cut, len(each) - cut), *([-1] * (each.ndim - 1))))
+        for each in (getattr(data, name) for name in names)
+    ]
+
+
+def test_xgboost_has_the_mean_of_all_queries(client):
+    engines.need("xgboost", extra="rivals")
+    import xgboost
+    from xgboost import dask as dxgb
+
+    from fastndcg.adapters.xgboost import metric
+
+    data = boosting.ranked(120)
+    features, label, qid = halves(data, "features", "label", "qid")
+    measures = [*boosting.MEASURES, "nDCG(empty='nan')"]
+    found = dxgb.train(
+        client, {"objective": "rank:ndcg", "tree_method": "hist", "eval_metric": "ndcg@10"},
+        train := dxgb.DaskDMatrix(client, features, label, qid=qid),
+        num_boost_round=3, evals=[(train, "train")], custom_metric=metric(measures),
+    )  # fmt: skip
+    scores = found["booster"].predict(xgboost.DMatrix(data.features))
+    ours = [values[-1] for values in list(found["history"]["train"].values())[1:]]
+    assert ours == pytest.approx(data.values(scores, measures), abs=1e-6, nan_ok=True)
+    assert np.isnan(ours[-1])
+
+
+@pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored", "ignore:The argument 'eval_set'")
+def test_lightgbm_has_the_mean_of_a_workers_queries(client):
+    engines.need("lightgbm", extra="rivals")
+    import lightgbm
+
+    from fastndcg.adapters.lightgbm import metric
+
+    data = boosting.ranked(120)
+    features, label = halves(data, "features", "label")
+    sizes = da.from_array(data.sizes, chunks=((30, len(data.sizes) - 30),))
+    model = lightgbm.DaskLGBMRanker(
+        client=client, n_estimators=3, num_leaves=6, min_child_samples=5, verbosity=-1
+    )
+    model.fit(
+        features, label, group=sizes, eval_set=[(features, label)], eval_group=[sizes],
+        eval_metric=metric("nDCG@10", like="lightgbm"), eval_at=[10],
+    )  # fmt: skip
+    found = model.evals_result_["valid_0"]
+    assert found["nDCG@10"] == pytest.approx(found["ndcg@10"], rel=1e-9)
 
 
 # ---- recipes ----

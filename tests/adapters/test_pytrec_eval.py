@@ -147,8 +147,8 @@ def test_judgments_are_read_once():
     ("qrels", "measures", "run", "error", "message"),
     [
         (QRELS, {"nap"}, RUN, MeasureError, 'unsupported measure "nap".*Did you mean "infAP"'),
-        (QRELS, {"P_0"}, RUN, MeasureError, "expected 1 or more"),
-        (QRELS, {"ndcg_5"}, RUN, MeasureError, "expected a grade and its gain"),
+        (QRELS, {"P_0"}, RUN, MeasureError, "expected for example P.5"),
+        (QRELS, {"ndcg_5"}, RUN, MeasureError, "expected for example ndcg.1=3.5"),
         ([1], {"map"}, RUN, InputTypeError, "the judgments is a list; expected a dict"),
         ({"q": [1]}, {"map"}, RUN, InputTypeError, "the judgments of 'q' is a list"),
         ({1: {"a": 1}}, {"map"}, RUN, InputTypeError, "query id 1 is a int; expected a string"),

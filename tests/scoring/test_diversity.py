@@ -383,7 +383,7 @@ def test_command_line(tmp_path):
     assert result.exit_code == 0 and "alpha_nDCG@2,1.0" in result.stdout
     assert "intents=per_intent" in result.stderr
     result = commands.run("score", "x", "-m", "alpha_nDCG(ties='best')@2")
-    assert result.exit_code == 2 and "is not computed for several intents" in result.stderr
+    assert result.exit_code == 2 and "is not known: ties is one of 'average', 'input'" in result.stderr
 
 
 # ---- what is refused ----
@@ -425,8 +425,8 @@ def test_refused_intents(columns, message):
         ([[5, 0], [-1]], "nDCG_IA(gain=[0, 1, 1, 1, 1, 1])", "the gain nan of grade -1 of an intent"),
         ([[1], [0]], "alpha_nDCG(discount=[1])", "needs a discount for 2 ranks and was given 1"),
         ([[1], [0]], "alpha_DCG(discount=[1, 1])@3", "needs a discount for 3 ranks and was given 2"),
-        ([[1], [0]], "alpha_nDCG(ties='worst')", "ties='worst' is not computed for several intents"),
-        ([[1], [0]], "alpha_nDCG(ties='best')", "ties='best' is not computed for several intents"),
+        ([[1], [0]], "alpha_nDCG(ties='worst')", "ties='worst' is not known"),
+        ([[1], [0]], "alpha_nDCG(ties='best')", "ties='best' is not known"),
         ([[1], [0]], "alpha_nDCG(alpha=1.5)", "alpha=1.5 is not known: alpha is a number from 0 to 1"),
         ([[1], [0]], "alpha_DCG@100000000", "is divided by the sum over 100000000 perfect documents"),
     ],
