@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.measures.conventions import Convention
     from fastndcg.scores.scores import Scores
-    from fastndcg.sources.streams import Sink, TableStream
+    from fastndcg.sources.streams import TableStream
     from fastndcg.tables.checks import Grades
     from fastndcg.typing import (
         Columns,
@@ -50,7 +50,6 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
-    sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> Scores: ...
 
@@ -77,7 +76,6 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
-    sink: Sink | None = None,
     **roles: Unpack[JoinKeywords],
 ) -> Scores: ...
 
@@ -93,7 +91,6 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
-    sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> Scores | dict[str, Scores]:
     """Compute the value of each measure for each query. Each query is ranked once for all measures.
@@ -124,10 +121,6 @@ def evaluate(
         queries are left out, and the mean.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
-    sink : object with write(table) and restart(), optional
-        Receives results as they are computed, so that they can be stored while a stream is read: Arrow tables
-        like those of `Scores.to_arrow`, with the queries in order. `restart` says that all results come
-        again, because a stream turned out to be scattered or to have other types.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
     relevant_ids, retrieved_ids, nan, rank, ascending, unjudged, grades, types, duplicates
     columns, sep, decimal
@@ -210,8 +203,6 @@ def evaluate(
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         several = rankings_by_name(rankings, run, of_both, asked)
         if several is not None:
-            if sink is not None:
-                raise InputTypeError(f"sink= takes the results of one run; run has {', '.join(several)}")
             found = {}
             for name, joined in several.items():
                 _warn_of_order(asked, convention, joined)
@@ -236,11 +227,6 @@ def evaluate(
     if isinstance(rankings, Rankings):
         grades.append(rankings._grades)
         scores = score(asked, rankings, threads)
-        if sink is not None:
-            from fastndcg.sources.streams import sign
-
-            sink.write(scores._frame())
-            sign(sink, scores)
     else:
         from fastndcg.sources.streams import evaluate_stream
 
@@ -251,7 +237,7 @@ def evaluate(
             return score(asked, part, threads)
 
         with hold_functions(resolved):
-            scores = evaluate_stream(rankings, score_part, sink)
+            scores = evaluate_stream(rankings, score_part)
     warn_of_unreached(resolved, grades, scores.values.shape[1])
     return scores
 

@@ -17,7 +17,6 @@ from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, w
 from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import SourceError
-from fastndcg.scores.signatures import KEY
 from fastndcg.sources.dataset import Dataset, common_type
 from fastndcg.sources.open_file import Format, reading
 from fastndcg.tables.values import first_line, integers_if_written_so
@@ -111,8 +110,6 @@ def read_footer(file: File) -> Part:
         with file.open() as source:
             footer = pq.ParquetFile(source, pre_buffer=False)
             metadata, schema = footer.metadata, footer.schema_arrow
-        if KEY in (metadata.metadata or {}):  # metadata added after all rows is not in the schema
-            schema = schema.with_metadata((schema.metadata or {}) | {KEY: metadata.metadata[KEY]})
         rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
             raise pa.ArrowInvalid(

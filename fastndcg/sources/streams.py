@@ -10,7 +10,7 @@ import re
 from contextlib import ExitStack, closing
 from itertools import chain, islice, starmap
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,9 @@ class TableStream:
     [3, 3]
     """
 
+    keeps_digests = False  # compute signatures in the pass that scores, which takes time
+    _documents = 0  # of the last evaluation
+
     def __init__(
         self,
         dataset: Dataset,
@@ -91,7 +94,6 @@ class TableStream:
         self._memory = bytes_of(memory)
         self._in_memory = in_memory  # bytes up to which rows are regrouped in memory
         self._dataset, self.columns = dataset, dataset.columns
-        self._documents = 0  # of the last evaluation
         self._progress = progress
         self._decoders = min(dataset.decoders, threads)
         # scoring with several threads on cores that also decode was a third slower than with one
@@ -329,43 +331,22 @@ class TableStream:
         return row
 
 
-class Sink(Protocol):
-    """Receives results of queries as `evaluate(..., sink=)` computes them."""
-
-    def write(self, results: pa.Table) -> None:
-        """Write the results of the next queries."""
-
-    def restart(self) -> None:
-        """Discard everything that was written."""
-
-
-def evaluate_stream(
-    stream: TableStream, score: Callable[[Rankings], Scores], sink: Sink | None = None
-) -> Scores:
-    """Return the scores of all queries of a stream, in order of first appearance.
-
-    `score` evaluates one part. `sink` receives the results of each part, or all of them at the end if rows
-    are not grouped by query.
-    """
+def evaluate_stream(stream: TableStream, score: Callable[[Rankings], Scores]) -> Scores:
+    """Return the scores of all queries of a stream, in order of first appearance; `score` scores a part."""
     with Task("Reading and scoring", "rows", stream._progress):
         try:
-            return _evaluate(stream, score, sink, regroup=False)
+            return _evaluate(stream, score, regroup=False)
         except NotGroupedError:
             if stream.grouped:
                 raise
-        if sink is not None:
-            sink.restart()
-        return _evaluate(stream, score, sink, regroup=True)
+        return _evaluate(stream, score, regroup=True)
 
 
-def _evaluate(
-    stream: TableStream, score: Callable[[Rankings], Scores], sink: Sink | None, *, regroup: bool
-) -> Scores:
+def _evaluate(stream: TableStream, score: Callable[[Rankings], Scores], *, regroup: bool) -> Scores:
     from fastndcg.scores.signatures import digests_of  # here, since those who score arrays need no results
 
     parts: list[Scores] = []
     first_rows: list[Int64] = []
-    signs = hasattr(sink, "sign")  # computing digests takes time
     digests = digests_of(stream._nothing())
     stream._documents = 0
     with closing(stream._parts(regroup=regroup)) as found:
@@ -373,15 +354,13 @@ def _evaluate(
             rows_of_part = rankings.n_queries if stream._is_lists else rankings.n_docs
             with dispatch.part_of(stream.n_rows, rows_of_part):
                 attached = score(rankings)
-            digests = digests + attached._digests_in() if signs else digests
+            digests = digests + attached._digests_in() if stream.keeps_digests else digests
             scored = _detach(attached)
             del attached
             stream._documents += rankings.n_docs
             del rankings  # free them before waiting for the next part
             if rows is not None:
                 first_rows.append(rows)
-            elif sink is not None:
-                sink.write(scored._frame())
             parts.append(scored)
             # without joining, ids of 4.6 million queries kept twice their size from being reclaimed
             while len(parts) > 1 and len(parts[-2].queries) <= 2 * len(parts[-1].queries):
@@ -391,19 +370,9 @@ def _evaluate(
     if first_rows:
         order = np.argsort(np.concatenate(first_rows))
         scores = scores._of(scores.queries.take(column_of(order)), order)
-    if sink is not None and (first_rows or not parts):
-        sink.write(scores._frame())
     # scores keep the digests of their data, or the stream from which these can be computed
-    scores.__dict__.update({"_digests": digests} if signs else {"_stream": stream})
-    sign(sink, scores)
+    scores.__dict__.update({"_digests": digests} if stream.keeps_digests else {"_stream": stream})
     return scores
-
-
-def sign(sink: Sink | None, scores: Scores) -> None:
-    """Pass the signatures to a sink that stores them, after all results were written."""
-    give = getattr(sink, "sign", None)
-    if give is not None:
-        give(scores._all_signatures())
 
 
 def _detach(scores: Scores) -> Scores:

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import fastndcg as fn
 from fastndcg import plot
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept, groups_of
-from fastndcg.scores.storage import results_file
+from fastndcg.scores.storage import write_results
 
 MEASURES = (fn.nDCG @ 10, fn.RR)
 
@@ -177,29 +178,15 @@ def test_json_has_a_row_for_each_query():
     assert fn.evaluate(fn.Rankings.from_lists([]), "RR").to_json() == "[]"
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_results_that_are_begun_again_are_those_of_the_second_time(tmp_path, ending):
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow"])
+def test_results_appear_complete_or_not_at_all(tmp_path, ending):
     path, table = tmp_path / f"out.{ending}", pa.table({"query_id": range(7), "RR": np.arange(7.0)})
-    with results_file(path, at_once=2) as file:
-        for part in (table, table[:3]):
-            file.write(part)
-        file.restart()
-        for row in range(7):
-            file.write(table[row : row + 1])
-    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name]
-    if ending == "parquet":
-        assert pq.read_table(path).equals(table)
-        assert pq.ParquetFile(path).num_row_groups == 4
+    with pytest.raises(ZeroDivisionError):
+        write_results(path, (part or 1 / 0 for part in (table, 0)))
+    assert list(tmp_path.iterdir()) == []
+    write_results(path, (table[row : row + 1] for row in range(7)))
+    assert list(tmp_path.iterdir()) == [path]
+    if ending in ("parquet", "arrow"):
+        assert (pq.read_table(path) if ending == "parquet" else feather.read_table(path)).equals(table)
     else:
         assert len(path.read_text().splitlines()) == 7 + (ending == "csv")
-
-
-def test_results_of_a_call_that_fails_are_not_there(tmp_path):
-    def fail():
-        with results_file(tmp_path / "out.parquet", at_once=1) as file:
-            file.write(pa.table({"query_id": [1]}))
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert list(tmp_path.iterdir()) == []

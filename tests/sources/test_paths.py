@@ -14,7 +14,7 @@ from commands import run
 
 import fastndcg as fn
 from fastndcg.errors import SourceError
-from fastndcg.scores.storage import results_file
+from fastndcg.scores.storage import write_results
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 
@@ -158,8 +158,7 @@ def test_text_is_written_a_part_at_a_time(name, tmp_path):
 
     table = pa.table({"qid": range(50_000), "nDCG": [0.5] * 50_000})
     tracemalloc.start()
-    with results_file(tmp_path / name) as file:
-        file.write(table)
+    write_results(tmp_path / name, [table])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5e6

@@ -78,11 +78,6 @@ def test_warnings_name_the_run():
         fn.evaluate(QRELS, {"bm25": RUN, "none": {"q1": {}}}, "RR")
 
 
-def test_a_sink_takes_one_run():
-    with pytest.raises(fn.InputTypeError, match="sink= takes the results of one run; run has bm25, e5"):
-        fn.evaluate(QRELS, {"bm25": RUN, "e5": OTHER}, "RR", sink=object())
-
-
 def test_a_convention_holds_for_each_run():
     tied = {"q1": {"b": 0.5, "x": 0.5}, "q2": {"c": 1.0}}
     for convention in ("trec_eval", "ranx", "ir_measures"):

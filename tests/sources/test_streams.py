@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
 import commands
 import numpy as np
@@ -31,7 +30,6 @@ from fastndcg import (
     scan_parquet,
 )
 from fastndcg.common.hashes import keys_of
-from fastndcg.scores.storage import results_file
 from fastndcg.sources import regrouping, streams
 from fastndcg.sources.regrouping import SeenKeys
 from fastndcg.sources.streams import TableStream, bytes_of
@@ -826,68 +824,6 @@ def test_command_line_streams_what_is_large(tmp_path):
     result = commands.run("score", path, "--memory", "lots")
     assert result.exit_code == 2
     assert "--memory lots is not an amount of memory" in result.stderr
-
-
-def test_results_are_written_as_they_come(tmp_path):
-    path = write(rows(300), tmp_path / "a.parquet")
-    out, seen = tmp_path / "out.parquet", []
-    with results_file(out, at_once=20) as file:
-
-        def score(rankings):
-            seen.append(Path(file._path).stat().st_size)
-            return fn.evaluate(rankings, "nDCG@3")
-
-        kept = streams.evaluate_stream(scan_parquet(path, memory=SMALL), score, file)
-        assert not out.exists()
-    assert seen[0] == 0 < seen[len(seen) // 2] < seen[-1]
-    assert pq.read_table(out).to_pylist() == kept.to_arrow().to_pylist()
-    assert sorted(os.listdir(tmp_path)) == ["a.parquet", "out.parquet"]
-
-
-class Kept:
-    """A sink that keeps what it is given."""
-
-    def __init__(self):
-        self.tables: list[pa.Table] = []
-        self.restarts = 0
-
-    def write(self, table):
-        self.tables.append(table)
-
-    def restart(self):
-        self.tables.clear()
-        self.restarts += 1
-
-
-@pytest.mark.parametrize("convention", [None, "lightgbm", "xgboost"])
-@pytest.mark.parametrize("order", ["grouped", "scattered", "nothing"])
-def test_a_sink_is_given_what_evaluate_returns(tmp_path, order, convention):
-    table = rows(0 if order == "nothing" else 300)
-    if order == "scattered":
-        table = table.take(np.random.default_rng(0).permutation(len(table)))
-    path = write(table, tmp_path / "a.parquet")
-    whole, parts, stored = Kept(), Kept(), tmp_path / "out.parquet"
-    asked = {"convention": convention}
-    fn.evaluate(fn.read_parquet(path, keep="lang"), "nDCG@3", sink=whole, **asked)
-    assert len(whole.tables) == 1 and not whole.restarts
-    stream = scan_parquet(path, keep="lang", memory=SMALL)
-    scores = fn.evaluate(stream, "nDCG@3", sink=parts, **asked)
-    assert pa.concat_tables(parts.tables).equals(scores.to_arrow())
-    assert scores.to_arrow().equals(whole.tables[0])
-    assert (len(parts.tables) > 1) == (order == "grouped") and parts.restarts <= (order == "scattered")
-    with results_file(stored) as file:
-        fn.evaluate(str(path), "nDCG@3", sink=file, **asked)
-    assert pq.read_table(stored).equals(scores.to_arrow().drop_columns("lang"))
-
-
-def test_the_error_of_a_sink_ends_the_evaluation(tmp_path):
-    path = write(rows(300), tmp_path / "a.parquet")
-    sink = Kept()
-    sink.write = lambda table: sink.tables.append(table) or 1 / 0
-    for source in (str(path), scan_parquet(path, memory=SMALL)):
-        with pytest.raises(ZeroDivisionError):
-            fn.evaluate(source, "nDCG@3", sink=sink)
-    assert len(sink.tables) == 2
 
 
 def test_a_kept_value_is_null_before_a_file_ends_and_not_after(tmp_path):
