@@ -36,7 +36,7 @@ from fastndcg.adapters import scoring, shuffle
 from fastndcg.adapters.engines import Engine
 from fastndcg.adapters.splits import Plan
 from fastndcg.common.arrow_types import is_list
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -225,7 +225,7 @@ def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
         found = float(scoring.values_of_lists(known, labels, scores, ids, nan)[0])
         return None if np.isnan(found) else found
 
-    return _arrow_function(value, float)
+    return _user_defined_function(value, float)
 
 
 def list_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
@@ -241,17 +241,31 @@ def list_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
     def column(relevance: pa.Array, score: pa.Array, query: pa.Array = None) -> pa.Array:
         return pa.array(scoring.values_of_lists(known, relevance, score, query, nan), from_pandas=True)
 
-    return _arrow_function(column, pa.Array)
+    return _user_defined_function(column, None)
 
 
-def _arrow_function(function: Callable[..., Any], returns: type) -> Callable[..., Any]:
-    """Make a function of Arrow arrays. Spark derives its kind from the annotations."""
-    if not hasattr(F, "arrow_udf"):
-        raise InputError(
-            "functions of Arrow came with Spark 4.1; write a pandas UDF that calls fastndcg.evaluate_query"
-        )
-    function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), pa.Array) | {"return": returns}
-    return F.arrow_udf(function, "double")
+def _user_defined_function(function: Callable[..., Any], returns: type | None) -> Callable[..., Any]:
+    """Make a function of Arrow arrays, from Spark 4.1 on, or else of pandas Series, which are slower.
+
+    Spark derives its kind from the annotations; without `returns` it returns a column.
+    """
+    if hasattr(F, "arrow_udf"):
+        column, make, made = pa.Array, F.arrow_udf, function
+    else:
+        import pandas as pd
+
+        def made(relevance: Any, score: Any, query: Any = None) -> Any:
+            # not from_pandas, which would turn NaN into null
+            columns = [
+                pa.array(each.to_numpy() if each.dtype != "O" else list(each)) for each in (relevance, score)
+            ]
+            found = function(*columns, None if query is None else pa.Array.from_pandas(query))
+            return found.to_pandas() if isinstance(found, pa.Array) else found
+
+        column, make = pd.Series, F.pandas_udf
+    made.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
+    made.__annotations__["return"] = returns or column
+    return make(made, "double")
 
 
 def _quoted(name: str) -> str:

@@ -90,10 +90,11 @@ def score(
     inputs = how.inputs(sources, roles, of_predictions, letor=scores, together=True)
     lacking: Any = "zero" if missing is None else missing.value
     stored = measures if measure or gates else None
-    scored = list(how.score(inputs, measures, stored, lacking, out=out))
+    signed = out is not None or format is Format.json
+    scored = list(how.score(inputs, measures, stored, lacking, signed=signed))
     if len(sources.runs) == 1:
         scored = [each._replace(run=None) if each.results is None else each for each in scored]
-    if out is not None and not scored[0].is_written:
+    if out is not None:
         write_out(out, scored)
     for each in scored if sources.runs else ():
         _note_on(each, how)
@@ -136,6 +137,6 @@ def _report(
             for row in of_each:
                 into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
         each.tell()
-    facts = [each.facts() for each in scored]
+    facts = [each.facts() for each in scored] if format is Format.json else [{}]
     whole = facts[0] if len(scored) == 1 else {"runs": facts}
     write_summary(Summary(rows), format, whole | more, slices if by else None)

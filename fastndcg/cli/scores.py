@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import COUNTS
-from fastndcg.scores.storage import results_file
+from fastndcg.scores.storage import write_results
 from fastndcg.sources.stored_scores import read_results
 from fastndcg.tables.roles import Roles
 
@@ -40,7 +39,6 @@ class Scored(NamedTuple):
     documents: int | None  # None of stored results
     columns: Mapping[str, str | None]
     results: str | None = None  # the file of stored results whose column of runs has the name
-    is_written: bool = False
 
     def knows_empty(self, measure: Measure) -> bool:
         """Whether the empty queries are known. Stored results mark them only by NaN."""
@@ -51,10 +49,11 @@ class Scored(NamedTuple):
         tell(self.scores.n_queries, self.documents, self.columns, self.run)
 
     def facts(self) -> dict[str, Any]:
-        """Facts for JSON."""
+        """Facts for JSON, with the signature of each measure."""
         named: dict[str, Any] = {} if self.run is None else {"run": self.run}
         counts = {"queries": self.scores.n_queries, "documents": self.documents}
-        return named | counts | {"columns": self.columns}
+        signatures = [*self.scores._all_signatures().values()]
+        return named | counts | {"columns": self.columns, "signatures": signatures}
 
 
 @dataclass(frozen=True)
@@ -106,15 +105,17 @@ class Evaluation:
         stored: Sequence[Measure] | None = None,
         missing: Missing = "zero",
         *,
-        out: Path | None = None,
+        signed: bool = False,
     ) -> Iterator[Scored]:
-        """Scores of each system; of stored results the measures `stored`, or all. `out` is for one stream."""
+        """Yield the scores of each system; of stored results the measures `stored`, or all. With `signed`,
+        streams compute what signatures need.
+        """
         for system in inputs.systems(measures, missing):
             if system.stored is not None:
                 yield from _stored_scores(system, stored)
             else:
                 with about(system.source):
-                    scored = self._score(system, measures, out)
+                    scored = self._score(system, measures, signed=signed)
                 yield scored
 
     def score_systems(
@@ -136,7 +137,7 @@ class Evaluation:
                     system = system._replace(rankings=rankings[~lacks])  # noqa: PLW2901
             nobody &= False if lacks is None else lacks
             with about(system.source):
-                scored = self._score(system, measures, None)
+                scored = self._score(system, measures)
             if lacks is not None and not isinstance(missing, str) and self.convention is None:
                 scores, values = scored.scores, scored.scores.values.copy()
                 values[:, lacks] = missing
@@ -146,14 +147,14 @@ class Evaluation:
         if isinstance(missing, str) and np.any(nobody) and inputs.sources.runs:
             note(f"no run has documents for {count_of(int(nobody.sum()), 'judged query')}, left out")
 
-    def _score(self, system: System, measures: list[Measure], out: Path | None) -> Scored:
+    def _score(self, system: System, measures: list[Measure], *, signed: bool = False) -> Scored:
         rankings = system.rankings
         if hasattr(rankings, "n_docs"):
             scores = evaluate(rankings, measures, convention=self.tool, threads=self.threads)
             return Scored(system.name, scores, rankings.n_docs, system.columns)
-        with nullcontext() if out is None else results_file(out) as file:
-            scores = evaluate(rankings, measures, convention=self.tool, sink=file)
-        return Scored(system.name, scores, rankings._documents, system.columns, is_written=True)
+        rankings.keeps_digests = signed
+        scores = evaluate(rankings, measures, convention=self.tool)
+        return Scored(system.name, scores, rankings._documents, system.columns)
 
     def weigh(self, scored: Scored) -> Scored:
         if self.weights is None:
@@ -174,14 +175,14 @@ def _stored_scores(system: System, measures: Sequence[Measure] | None) -> Iterat
 
 def write_out(out: Path, scored: list[Scored]) -> None:
     """Write the values of each query; if there are several runs, the first column has the name of the run."""
-    done, total = 0, sum(each.scores.n_queries for each in scored)
-    with Task("Writing", "queries") as task, results_file(out) as file:
-        signatures: dict[str, Any] = {each.run or "": each.scores._all_signatures() for each in scored}
-        file.sign(signatures.get("", signatures))
+    signatures: dict[str, Any] = {each.run or "": each.scores._all_signatures() for each in scored}
+
+    def tables() -> Iterator[pa.Table]:
         for each in scored:
-            task.advance(done, total)
-            done += each.scores.n_queries
             table = each.scores._frame()
             if each.run is not None:
                 table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))
-            file.write(table)
+            yield table
+
+    with Task("Writing"):
+        write_results(out, tables(), signatures.get("", signatures))
