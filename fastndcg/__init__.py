@@ -38,15 +38,15 @@ from fastndcg._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fastndcg import plot as plot
-    from fastndcg.analysis.anchors import anchors as anchors
-    from fastndcg.analysis.check_judgments import check_judgments as check_judgments
     from fastndcg.analysis.clicks import compare_clicks as compare_clicks
     from fastndcg.analysis.clicks import propensities as propensities
     from fastndcg.analysis.clicks import snips as snips
     from fastndcg.analysis.compare import compare as compare
     from fastndcg.analysis.explain import explain as explain
     from fastndcg.analysis.history import History as History
-    from fastndcg.analysis.pool import pool as pool
+    from fastndcg.analysis.judgments import check_judgments as check_judgments
+    from fastndcg.analysis.judgments import pool as pool
+    from fastndcg.analysis.ranges import anchors as anchors
     from fastndcg.analysis.ranges import judgment_range as judgment_range
     from fastndcg.analysis.ranges import tie_range as tie_range
     from fastndcg.analysis.report import report as report
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from fastndcg.api.evaluate import ndcg as ndcg
     from fastndcg.convention.differences import compare_conventions as compare_conventions
     from fastndcg.convention.differences import explain_conventions as explain_conventions
-    from fastndcg.convention.matches import match_conventions as match_conventions
+    from fastndcg.convention.differences import match_conventions as match_conventions
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
     from fastndcg.errors import ExtraError as ExtraError
@@ -88,15 +88,12 @@ _HOMES = {
     "api.compilation": "compile_kernels",
     "api.drop_ins": "dcg_score ndcg_score",
     "api.evaluate": "evaluate evaluate_query ndcg",
-    "convention.differences": "compare_conventions explain_conventions",
-    "convention.matches": "match_conventions",
-    "analysis.anchors": "anchors",
+    "convention.differences": "compare_conventions explain_conventions match_conventions",
     "analysis.explain": "explain",
-    "analysis.check_judgments": "check_judgments",
-    "analysis.pool": "pool",
+    "analysis.judgments": "check_judgments pool",
     "analysis.clicks": "compare_clicks propensities snips",
     "analysis.history": "History",
-    "analysis.ranges": "judgment_range tie_range",
+    "analysis.ranges": "anchors judgment_range tie_range",
     "analysis.report": "report",
     "analysis.compare": "compare",
     "errors": (

@@ -18,7 +18,7 @@ SECTIONS = {
     "Evaluate": (
         "evaluate Scores common.table.Table scores.summary.Summary evaluate_query ndcg ndcg_score dcg_score"
     ),
-    "Compare systems": "compare analysis.comparison.Comparison History check_judgments pool",
+    "Compare systems": "compare analysis.compare.Comparison History check_judgments pool",
     "Build rankings": (
         "Rankings rankings.rankings.JudgedPool tables.intents.IntentGrades tables.intents.IntentProbabilities"
     ),
@@ -28,7 +28,7 @@ SECTIONS = {
     ),
     "Name measures": "Measure measures.MeasureLike parse parse_many",
     "Explain a value": (
-        "explain analysis.explain.Explanation anchors analysis.anchors.Anchors analysis.anchors.Anchor "
+        "explain analysis.explain.Explanation anchors analysis.ranges.Anchors analysis.ranges.Anchor "
         "tie_range judgment_range analysis.ranges.Ranges analysis.ranges.Bounds"
     ),
     "Write a report": "report",

@@ -25,7 +25,7 @@ from fastndcg.adapters import scoring, shuffle
 from fastndcg.adapters.scoring import Keywords, Options, Task, make_task, schema_of_results
 from fastndcg.adapters.splits import Plan, open_files, plan_of
 from fastndcg.errors import InputTypeError
-from fastndcg.statistics.intervals import check_confidence
+from fastndcg.statistics.significance import check_confidence
 from fastndcg.tables.roles import OF_TEXT, check_column, with_roles
 
 if TYPE_CHECKING:

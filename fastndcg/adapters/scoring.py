@@ -35,7 +35,7 @@ from fastndcg.scores.signatures import Digests, signature_of
 from fastndcg.scores.slices import COUNTS, columns_of_means, numbered_groups
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.statistics import Moments
-from fastndcg.statistics.intervals import SMALL, check_confidence
+from fastndcg.statistics.significance import SMALL, check_confidence
 from fastndcg.tables.arrow import checked_ids, fields_of_table, grouped_rows, plain_table
 from fastndcg.tables.locations import shown
 from fastndcg.tables.roles import Columns, Roles, check_column, find_columns

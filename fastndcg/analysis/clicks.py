@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import statistics
-from fastndcg.analysis.alignment import pairs_of
+from fastndcg.analysis.compare import pairs_of
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrow_types import array_of, combine, is_number
 from fastndcg.common.table import Table
@@ -19,8 +19,7 @@ from fastndcg.errors import InputError, InputTypeError, MeasureError, known_argu
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.inputs import read_columns, usual_columns
-from fastndcg.statistics.intervals import check_confidence, t_quantile
-from fastndcg.statistics.significance import Spread
+from fastndcg.statistics.significance import Spread, check_confidence, t_quantile
 from fastndcg.tables.roles import find_column, fitting
 
 if TYPE_CHECKING:
@@ -210,12 +209,8 @@ def compare_clicks(
                 "the systems differ in documents, clicks or propensities; "
                 "derive one from the other with with_scores"
             )
-    names = [str(name) for name in systems]
-    every = list(dict.fromkeys([*weighted.values(), *totals.values()]))
-    scores = {
-        name: evaluate(each, every, threads=threads)
-        for name, each in zip(names, systems.values(), strict=True)
-    }
+    every, names = list(dict.fromkeys([*weighted.values(), *totals.values()])), [*map(str, systems)]
+    scores = {str(name): evaluate(each, every, threads=threads) for name, each in systems.items()}
     rows = []
     for measure, own in weighted.items():
         total = scores[names[0]][totals[measure]]
@@ -339,17 +334,10 @@ def propensities(
         groups = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
     ranks, places = np.unique(numbers["rank"].astype(np.int64), return_inverse=True)
     estimates = propensities_of(groups, places, times, numbers["clicked"], clusters, confidence)
-    counts = [_sums(places, each, len(ranks)) for each in (times, numbers["clicked"])]
-    return Table(
-        pa.table(
-            [
-                ranks,
-                *(np.minimum(each, 1.0) for each in estimates),
-                *(each.astype(np.int64) if (each == np.floor(each)).all() else each for each in counts),
-            ],
-            ["rank", "propensity", "low", "high", "shown", "clicked"],
-        )
-    )
+    counts = [np.bincount(places, each) for each in (times, numbers["clicked"])]
+    counts = [each.astype(np.int64) if (each == np.floor(each)).all() else each for each in counts]
+    found = [ranks, *(np.minimum(each, 1.0) for each in estimates), *counts]
+    return Table(pa.table(found, ["rank", "propensity", "low", "high", "shown", "clicked"]))
 
 
 def _pairs(queries: Int64, ranks: Float64) -> Float64 | None:
@@ -388,7 +376,7 @@ def propensities_of(
     n_ranks = int(ranks.max(initial=0)) + 1
     middle, low, high = (np.full(n_ranks, np.nan) for _ in range(3))
     cells, size = groups * n_ranks + ranks, (int(groups.max(initial=0)) + 1) * n_ranks
-    n, c = (_sums(cells, each, size).reshape(-1, n_ranks) for each in (shown, clicked))
+    n, c = (np.bincount(cells, each, size).reshape(-1, n_ranks) for each in (shown, clicked))
     # ranks with a finite p relative to the first: a path of swaps connects them, with clicks at both ends
     won = (c > 0).T.astype(np.int64) @ (n > 0) > 0
     known = _reached(won) & _reached(won.T)
@@ -423,16 +411,11 @@ def propensities_of(
     quantile = t_quantile(1 - confidence, n_clusters - 1)
     for place, row in enumerate(np.linalg.pinv(curvature), 1):
         influence = np.append(0.0, row)  # derivative of each rank's residual with respect to log p
-        sums = _sums(clusters, residual * (influence[k] - (shares @ influence)[g]))
+        sums = np.bincount(clusters, residual * (influence[k] - (shares @ influence)[g]))
         error = math.sqrt(float(sums @ sums) * n_clusters / max(n_clusters - 1, 1))
         ends = np.exp(theta[place] + quantile * error * np.array([-1.0, 1.0]))
         middle[free[place]], (low[free[place]], high[free[place]]) = math.exp(theta[place]), ends
     return middle, low, high
-
-
-def _sums(places: Int64, values: Float64, n: int = 0) -> Float64:
-    """Return the sum of the values at each index."""
-    return np.bincount(places, values, n).astype(np.float64)
 
 
 def _reached(edges: Flags) -> Flags:

@@ -12,19 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.analysis.anchors import check_rankings
+from fastndcg.analysis.ranges import check_rankings
 from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.markup import html_table, html_text
-from fastndcg.common.table import (
-    Table,
-    digits,
-    fit,
-    quoted,
-    terminal_width,
-    wrapped,
-)
+from fastndcg.common.table import digits, fit, quoted, terminal_width, wrapped
 from fastndcg.errors import (
     InputError,
     InputTypeError,
@@ -32,6 +25,7 @@ from fastndcg.errors import (
     about,
     count_of,
     known_arguments,
+    suggest,
 )
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
@@ -112,7 +106,7 @@ def explain(
     Raises
     ------
     InputError
-        The query does not exist; the message names similar ids.
+        The query does not exist; the message names a similar id.
     MeasureError
         IDCG and NumRel, which look at no ranking; measures of several intents; nDCG with `ideal="returned"`
         and averaged ties. A query of many thousands of documents, for a measure without a cutoff.
@@ -130,7 +124,7 @@ def explain(
     rank  grade  score      gain  discount  contribution  cumulative  ideal_grade  ideal_contribution
        1      3      2  3.000000  1.000000      0.703918    0.703918            3            0.703918
        2      0      1  0.000000  0.630930      0.000000    0.703918            2            0.296082
-    Not shown: 1 document below the cutoff of 2, the first relevant document at rank 3; to_arrow() has it.
+    Not shown: 1 document; to_arrow() shows all.
     >>> explain({"q1": {"b": 1}}, {"q1": {"a": 0.9, "b": 0.5}}, "RR", query="q1").value
     0.5
     """
@@ -169,28 +163,17 @@ def explain(
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
         row = -1
     if row < 0:
-        import difflib
-
         some = [str(one) for one in ids[:200_000].to_pylist()]
-        near = difflib.get_close_matches(str(query), some, n=5, cutoff=0.5) or some[:5]
-        named = f"The nearest are: {', '.join(near)}." if near else "There are no queries."
-        raise InputError(f"query {query!r} is not among {count_of(len(ids), 'query')}. {named}")
-    _check(wanted)
+        like = f", such as {', '.join(some[:3])}" if some else ""
+        said = f"query {query!r} is not among {count_of(len(ids), 'query')}{like}."
+        raise InputError(said + suggest(str(query), some))
+    if wanted.definition.ranking != "system" or wanted.definition.method == "intents":
+        raise MeasureError(
+            f"{wanted} covers several intents or ignores the ranking, so no document has one gain. Explain "
+            "a measure with one grade per document, such as nDCG"
+        )
     with hold_functions([wanted]):
         return Explanation(rankings[row : row + 1], wanted)
-
-
-def _check(measure: Measure) -> None:
-    if measure.definition.ranking != "system":
-        raise MeasureError(
-            f"{measure} does not depend on the ranking, so there is nothing to explain. "
-            "Explain nDCG or another measure"
-        )
-    if measure.definition.method == "intents":
-        raise MeasureError(
-            f"{measure} covers several intents, so a document has no single gain. "
-            "Explain a measure with one grade per document, such as nDCG"
-        )
 
 
 class _Ideal(NamedTuple):
@@ -391,27 +374,6 @@ class Explanation(AsFrame):
         """The sum by which the value is divided, such as IDCG; NaN for a measure without an ideal ranking."""
         return float(np.cumsum(self._ideal.discounted)[-1]) if self._ideal.rows else math.nan
 
-    @property
-    def missed(self) -> Table:
-        """Judged documents that were not returned, as a table of `grade`, `gain` and number of `documents`,
-        best first.
-        """
-        rankings = self._rankings
-        grades, left = _NO, np.empty(0, np.int64)
-        if rankings.judged is not None:
-            grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
-            left = counts - np.array([np.count_nonzero(self._grades == grade) for grade in grades], np.int64)
-            grades, left = grades[left > 0], left[left > 0]
-        function = gain_values.gain_function_of(self.measure)
-        gains = np.array([gain_values.gain_of(function, grade) for grade in grades.tolist()])
-        best = np.argsort(-gains, kind="stable")
-        columns = {
-            "grade": pa.array(grades[best]),
-            "gain": pa.array(gains[best], pa.float64()),
-            "documents": pa.array(left[best], pa.int64()),
-        }
-        return Table(pa.table(columns))
-
     def to_arrow(self) -> pa.Table:
         """A row for each document, by descending score, and further rows if the ideal ranking is longer.
 
@@ -443,7 +405,7 @@ class Explanation(AsFrame):
         """
         texts, width = self._texts(whole), terminal_width()
         shown = [fit(texts, 1, _DROPS, width, see)] if texts else []
-        notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
+        notes = self._notes(whole, "to_arrow()" if see == "to_arrow()" else "--all")
         return "\n".join([wrapped(self.heading(), width), *shown, *(wrapped(note, width) for note in notes)])
 
     def __repr__(self) -> str:
@@ -451,7 +413,7 @@ class Explanation(AsFrame):
 
     def _repr_html_(self) -> str:
         texts = self._texts(whole=False)
-        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes(whole=False))
+        notes = "".join(f"<p>{html_text(note)}</p>" for note in self._notes(False, "to_arrow()"))
         return f"<p>{html_text(self.heading())}</p>{html_table(texts, 0) if texts else ''}{notes}"
 
     def heading(self) -> str:
@@ -463,21 +425,16 @@ class Explanation(AsFrame):
             said += f" = {self.value * self.ideal:.6f} / {self.ideal:.6f}"
         return said
 
-    def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]:
+    def _notes(self, whole: bool, see: str) -> list[str]:
         """Notes below the table, of which `whole` says if it has all rows; `see` says what has the others."""
         shown = self._n_shown(whole)
-        notes = self._not_shown(shown, see)
+        hidden = self._rankings.n_docs - shown
+        if not shown and hidden <= 0:
+            return ["No documents were returned."]
+        notes = [f"Not shown: {count_of(hidden, 'document')}; {see} shows all."] if hidden > 0 else []
         if self._table["tie_group"].slice(0, shown).null_count < shown:
-            ties = self.measure.params.get("ties", "average")
-            meaning = "they share what they add"
-            meaning = meaning if ties in ("average", "block") else f'in the order ties="{ties}"'
-            notes.append(f"Documents of one tie_group have equal scores: {meaning}.")
-        parts = [
-            f"{count_of(row['documents'], 'document')} of grade {row['grade']:g}"
-            for row in self.missed.to_pylist()
-            if row["gain"] != 0
-        ]
-        return [*notes, f"Judged and not returned: {', '.join(parts)}."] if parts else notes
+            notes.append("Documents of one tie_group have equal scores.")
+        return notes
 
     def _n_shown(self, whole: bool) -> int:
         """The rows to print: down to the cutoff, and the documents whose ties reach over it; none where the
@@ -489,19 +446,6 @@ class Explanation(AsFrame):
         if cutoff is not None:
             n = max(min(n, cutoff), *(end for start, end in self._steps if start < cutoff), 0)
         return min(n, _SHOWN)
-
-    def _not_shown(self, shown: int, see: str) -> list[str]:
-        """A sentence about documents that are not shown, if there are any."""
-        hidden = self._rankings.n_docs - shown
-        if hidden <= 0:
-            return [] if shown else ["No documents were returned."]
-        relevant = np.flatnonzero(self._gains[self._order[: self._n_ranked]] > 0)
-        below = relevant[relevant >= shown]
-        cutoff = self._cut.cutoff
-        where = f" below the cutoff of {cutoff}" if cutoff is not None and 0 < cutoff <= shown else ""
-        found = f"the first relevant document at rank {below[0] + 1}" if len(below) else "none relevant"
-        them = "it" if hidden == 1 else "them"
-        return [f"Not shown: {count_of(hidden, 'document')}{where}, {found}; {see} {them}."]
 
     def _texts(self, whole: bool) -> list[list[str]]:
         """The table as strings, the header first; empty columns are left out, and the header of no rows."""

@@ -13,20 +13,17 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fastndcg.analysis.alignment import find_rows, highest_grade
+from fastndcg.analysis.compare import find_rows, highest_grade
 from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.files import whole_file
-from fastndcg.common.markup import html_text
 from fastndcg.common.table import Table, quoted
 from fastndcg.errors import InputError, InputTypeError, SourceError, known_arguments, suggest, warn
 from fastndcg.measures import as_measure
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import fields_of, metadata_of, stored_signatures
 from fastndcg.statistics.exact_sums import Moments, differences_of
-from fastndcg.statistics.intervals import check_confidence
-from fastndcg.statistics.significance import Spread
+from fastndcg.statistics.significance import Spread, check_confidence
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
@@ -67,22 +64,18 @@ class _Run(NamedTuple):
             facts = json.loads(metadata[_KEY])
             at = datetime.fromisoformat(facts.pop("at"))
             return cls(path, at, **facts, signatures=stored_signatures(metadata))
-        except KeyError:
-            raise SourceError(
-                f"{path} is not a file of a history. Move it, or name another folder."
-            ) from None
-        except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-            raise SourceError(f"{path} cannot be read as a file of a history: {error}") from None
-
-    def read(self, columns: list[str] | None = None) -> pa.Table:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.path) as file:
-            return file.read(columns)
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+            said = (
+                f"{path} is not a file of a history, or is damaged: {error}. Move it, or name another folder."
+            )
+            raise SourceError(said) from None
 
     def sample(self, measure: str) -> _Sample:
         """The queries that enter the mean of a measure."""
-        table = self.read(["query_id", "weight", measure])  # a name that a file lacks is left out
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            table = file.read(["query_id", "weight", measure])  # a name that a file lacks is left out
         table = table.filter(table[measure].is_valid())
         weight = array_of(table["weight"]) if "weight" in table.column_names else None
         values = array_of(table[measure])
@@ -147,14 +140,9 @@ class History:
     def __repr__(self) -> str:
         return f"History({str(self.path)!r})"
 
-    def _repr_html_(self) -> str:
-        return (
-            self.table()._repr_html_() if self._runs() else f"<p>{html_text(repr(self))}: no values yet</p>"
-        )
-
     @known_arguments
     def add(self, scores: Scores, *, at: datetime | date | str | None = None, name: str = "") -> None:
-        """Add the values of a time. Adding the same again changes nothing.
+        """Add the values of a time.
 
         Warns if the highest grade of the judgments differs from that of the time before, such as 2 and 4.
 
@@ -169,8 +157,8 @@ class History:
         Raises
         ------
         InputError
-            The history has other values of this time and name; a date that cannot be read; no queries, or
-            one twice.
+            The history has values of this time and name; a date that cannot be read; no queries, or one
+            twice.
         InputTypeError, SourceError
             Something other than Scores; a folder that cannot be written.
         """
@@ -186,13 +174,9 @@ class History:
         text = when.replace(tzinfo=None).isoformat().replace(":", "")  # Windows has no colons in names
         file = Path(self.path, f"{text}Z{'_' if name else ''}{quote(name, safe='')}.parquet")
         if file.exists():
-            run = _Run.of(file)
-            stored = run.read()
-            if stored.column_names == table.column_names and _columns(stored) == _columns(table):
-                return
             raise InputError(
-                f"{quoted(str(file))} already has other values, with the means {run.means}, not {means}. "
-                "Pass another at= or name=, and all measures of a time at once; a history is never changed."
+                f"{quoted(str(file))} already exists, with the means {_Run.of(file).means}. Pass another at= "
+                "or name=, and all measures of a time at once; a history is never changed."
             )
         try:
             Path(self.path).mkdir(exist_ok=True)
@@ -308,8 +292,6 @@ def _time_of(at: datetime | date | str | None) -> datetime:
             found = (date if len(at) <= 10 else datetime).fromisoformat(at)
         except ValueError:
             raise InputError(f'at="{at}" is not a date; expected for example at="2026-11-24"') from None
-    elif isinstance(at, np.datetime64):
-        found = at.astype("datetime64[us]").item()
     if isinstance(found, date) and not isinstance(found, datetime):
         found = datetime.combine(found, time())
     if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
@@ -336,11 +318,6 @@ def _table_of(scores: Scores) -> pa.Table:
         counts = scores._counts(row)
         columns[str(measure)] = pa.array(scores.values[row], mask=None if counts is None else ~counts)
     return pa.table(columns)
-
-
-def _columns(table: pa.Table) -> list[pa.ChunkedArray]:
-    """The columns of a table of values with null for NaN, which does not equal itself."""
-    return [table[0], *(pc.if_else(pc.is_nan(column), None, column) for column in table.columns[1:])]
 
 
 def _differences(before: str, after: str, *, same_queries: bool) -> str | None:

@@ -1,26 +1,35 @@
-"""How much ties, or the grades of unjudged documents, could change a measure."""
+"""What other orders of the returned documents, of tied ones, or other judgments could make of a measure.
+
+The worst, a random and the best order are three rules for ties when all documents are tied, so the kernels
+that compute values compute these too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.analysis.anchors import OfOrders, check_rankings, values_by_rule
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
+from fastndcg.common.exports import AsFrame
 from fastndcg.common.table import Table
-from fastndcg.errors import InputError, MeasureError, known_arguments
-from fastndcg.measures import as_measures
+from fastndcg.errors import InputError, InputTypeError, MeasureError, known_arguments
+from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
+from fastndcg.measures.parameters import Function, Numbers
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scores.scores import Scores
+from fastndcg.scoring import gain_values, methods
+from fastndcg.scoring.discount_tables import discount_table
 from fastndcg.tables.checks import JudgedPool
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fastndcg.rankings.rankings import Rankings
-    from fastndcg.typing import Chart
+    from fastndcg.common.arrays import Float64
+    from fastndcg.measures import Measures
+    from fastndcg.typing import Chart, Ties
 
 
 class Bounds(NamedTuple):
@@ -28,17 +37,46 @@ class Bounds(NamedTuple):
     the expected one; `low` and `high` are those at the ends that `tie_range` or `judgment_range` names.
     """
 
-    low: npt.NDArray[np.float64]
-    value: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
+    low: Float64
+    value: Float64
+    high: Float64
 
 
-class Ranges(OfOrders):
+class Anchor(NamedTuple):
+    """The anchors of one measure; each field is float64, (n_queries,)."""
+
+    worst: Float64
+    random: Float64
+    actual: Float64
+    best: Float64
+    position: Float64
+
+
+class Ranges(AsFrame):
     """The result of `tie_range` and `judgment_range`: `Bounds` of each of its `measures`, and their means; a
     table `queries`.
     """
 
     _stable: dict[str, float] | None = None  # the mean of the order of the data, by measure, for pictures
+
+    def __init__(self, measures: tuple[Measure, ...], values: dict[str, Float64], rankings: Rankings) -> None:
+        """Take values of measures, (n_measures, n_queries), by the name of their order or judgments."""
+        self.measures, of = measures, (rankings, rankings.weight)
+        empty = np.zeros((len(measures), rankings.n_queries), np.bool_)
+        self._scores = {name: Scores(measures, each, empty, *of) for name, each in values.items()}
+
+    @property
+    def queries(self) -> pa.Table:
+        return next(iter(self._scores.values())).queries
+
+    def _values(self, measure: object) -> list[Float64]:
+        row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
+        return [scores.values[row] for scores in self._scores.values()]
+
+    def _means(self) -> dict[str, list[float]]:
+        """The mean for each order or judgments, by measure."""
+        rows = enumerate(map(str, self.measures))
+        return {name: [scores._mean(row) for scores in self._scores.values()] for row, name in rows}
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
@@ -46,20 +84,28 @@ class Ranges(OfOrders):
 
     def summary(self) -> Table:
         """The three means of each measure, and `moves`: the first and last differ by more than 0.001."""
-        rows = []
-        for measure, means in self._means().items():
-            low, _, high = means.values()
-            rows.append({"measure": measure, **means, "moves": abs(high - low) > 0.001})
-        kinds = {"measure": pa.string(), **dict.fromkeys(self._orders, pa.float64()), "moves": pa.bool_()}
-        return Table(pa.Table.from_pylist(rows, pa.schema(kinds)))
+        columns = {**dict.fromkeys(self._scores, pa.float64()), "moves": pa.bool_()}
+        return self._table(columns, lambda low, value, high: (low, value, high, abs(high - low) > 0.001))
+
+    def _table(self, columns: dict[str, pa.DataType], numbers: Callable[..., Iterable[Any]]) -> Table:
+        schema = pa.schema({"measure": pa.string(), **columns})
+        rows = [(name, *numbers(*means)) for name, means in self._means().items()]
+        return Table(
+            pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+        )
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
-        table = self.queries
-        for row, measure in enumerate(self.measures):
-            for name, scores in self._orders.items():
-                table = table.append_column(f"{measure} {name}", pa.array(scores.values[row]))
-        return table
+        """A row for each query and measure: the id, `measure`, and its values."""
+        return self._rows([*self._scores])
+
+    def _rows(self, names: Sequence[str]) -> pa.Table:
+        queries, n = self.queries, len(self.measures)
+        places, of = np.repeat(np.arange(len(queries)), n), np.tile(np.arange(n), len(queries))
+        measures = pa.array([str(measure) for measure in self.measures], pa.string())
+        table: dict[str, Any] = {queries.column_names[0]: queries[0].take(pa.array(places))}
+        table["measure"] = measures.take(pa.array(of))
+        values = np.array([self[measure] for measure in self.measures]).reshape(n, len(names), -1)
+        return pa.table(table | {name: values[:, row].T.ravel() for row, name in enumerate(names)})
 
     def plot(self) -> Chart:
         """Plot the three means of each measure, and over ties that of the order of the data. See
@@ -74,6 +120,142 @@ class Ranges(OfOrders):
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+class Anchors(Ranges):
+    """The result of `anchors`: an `Anchor` for each of its `measures`, and their means; a table `queries`."""
+
+    def __getitem__(self, measure: object) -> Anchor:  # type: ignore[override]
+        """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
+        return _anchor(*self._values(measure))
+
+    def summary(self) -> Table:
+        """A row for each measure: the mean of each order, and their position."""
+        return self._table(
+            dict.fromkeys(Anchor._fields, pa.float64()),
+            lambda *means: map(float, _anchor(*map(np.float64, means))),
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query and measure: the id, measure, worst, random, actual, best, and position, NaN
+        where undefined.
+        """
+        return self._rows(Anchor._fields)
+
+
+def check_rankings(rankings: object) -> None:
+    if not isinstance(rankings, Rankings):
+        kind = type(rankings).__name__
+        raise InputTypeError(
+            f"rankings is a {kind}; expected Rankings, as read_parquet returns them, or, of judgments and a "
+            "run, Rankings.from_qrels_run"
+        )
+
+
+def values_by_rule(
+    measures: Sequence[Measure], rankings: Rankings, rules: Sequence[Ties], threads: int | None
+) -> list[Float64]:
+    """The values of the measures with each rule for ties. Each query is ranked once."""
+    variants = [[each(ties=rule) if "ties" in each.params else each for each in measures] for rule in rules]
+    scores = methods.score(as_measures([each for of_rule in variants for each in of_rule]), rankings, threads)
+    return [np.array([scores[each] for each in of_rule]) for of_rule in variants]
+
+
+@known_arguments
+def anchors(rankings: Rankings, measures: Measures, *, threads: int | None = None) -> Anchors:
+    """Compute the values of the worst, a random and the best order of the returned documents.
+
+    Parameters
+    ----------
+    rankings, measures : Rankings; as in `evaluate`
+        The measures' own `ties` affect only `actual`.
+    threads : int, optional
+        Default: all threads that Numba has. The values do not depend on it.
+
+    Returns
+    -------
+    Anchors
+        `found["nDCG@10"]` has the numbers of each query, `found.to_arrow()` those of all measures,
+        `found.summary()` the means:
+
+        - `worst`, `random`, `best`: the value of the worst order of the returned documents, the exact
+          expected value over all orders, and the value of the best order. `actual` is that of the ranking
+          itself.
+        - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less
+          than 0 is worse than random. NaN if all orders have the same value.
+
+        In `summary()`, the position is computed from the means.
+
+    Raises
+    ------
+    MeasureError
+        A measure whose best and worst orders are not those of descending and ascending gain: nDCG with
+        `ideal="returned"` and a cutoff; discounts that rise or are negative; infAP with negative grades;
+        measures of several intents, except nDCG_IA.
+    InputError, InputTypeError
+        As in `evaluate`.
+
+    See Also
+    --------
+    tie_range : how far ties alone could move a value.
+    judgment_range : values with the least and the greatest grade for unjudged documents.
+    explain : where the value of one query comes from.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> found = anchors(Rankings.from_lists([[0, 1, 2, 0], [1, 0, 0, 0]]), "nDCG@2")
+    >>> found.to_arrow().select(["query_id", "random", "actual", "best"]).to_pylist()[0]
+    {'query_id': 0, 'random': 0.46492..., 'actual': 0.23981..., 'best': 1.0}
+    >>> found["nDCG@2"].position.round(3).tolist()
+    [-0.421, 1.0]
+    """
+    check_rankings(rankings)
+    asked = as_measures(measures)
+    with hold_functions(asked):
+        actual = methods.score(asked, rankings, threads).values
+        for measure in asked:
+            _check_orders_known(measure, rankings)
+        # of a dtype whose kernels are compiled already
+        tied = rankings._with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
+        worst, random, best = values_by_rule(asked, tied, ("worst", "average", "best"), threads)
+    return Anchors(asked, {"worst": worst, "random": random, "actual": actual, "best": best}, rankings)
+
+
+def _anchor(worst: Any, random: Any, actual: Any, best: Any) -> Anchor:
+    """The anchors of one measure, for each query or for means."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # equal up to what adding up in another order can make
+        alike = best - worst <= 1e-12 * np.maximum(np.abs(best), np.abs(worst))
+        position = np.where(alike, np.nan, (actual - random) / (best - random))
+    return Anchor(worst, random, actual, best, position)
+
+
+def _check_orders_known(measure: Measure, rankings: Rankings) -> None:
+    """Raise `MeasureError` for a measure whose worst or best order is not known."""
+    params, definition, cutoff = measure.params, measure.definition, measure.cutoff
+    gain_values.check_best_known(measure)
+    why = ""
+    if params.get("score_above") is not None:
+        why = "whether a document counts depends on its score"
+    elif definition.method == "intents" and definition.name != "nDCG_IA":
+        why = "it covers several intents"
+    elif definition.name == "infAP" and rankings._grades.lowest < 0:
+        why = "negative grades are unjudged documents of the pool to it"
+    elif params.get("ideal") == "returned" and measure.is_cut:
+        why = "its ideal changes with the order"
+    elif isinstance(discount := params.get("discount"), Numbers | Function):
+        longest = int(rankings.lengths.max(initial=0))
+        is_cut = measure.cutoff_column is not None or (cutoff is not None and cutoff < longest)
+        table = discount_table(discount, longest if cutoff is None else min(cutoff, longest))
+        table = np.append(table, [0.0] * is_cut)
+        for rank in (np.flatnonzero(np.diff(table) > 0) + 2)[:1].tolist():
+            why = f"its discount is {table[rank - 1]:g} at rank {rank} and {table[rank - 2]:g} before it"
+    if why:
+        raise MeasureError(
+            f"{measure} has no known worst or best order: {why}. Ask for a measure of one grade for each "
+            "document, over discounts that do not rise, such as nDCG"
+        )
 
 
 @known_arguments
@@ -129,8 +311,8 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     # where the order of descending gain is not the best one, as for AUC with a cutoff
     orders = {"worst": np.minimum.reduce(values), "expected": values[1], "best": np.maximum.reduce(values)}
     ranges = Ranges(asked, orders, rankings)
-    means = OfOrders(asked, {"stable": stable}, rankings)._means()
-    ranges._stable = {measure: mean["stable"] for measure, mean in means.items()}
+    means = Ranges(asked, {"stable": stable}, rankings)._means()
+    ranges._stable = {measure: mean for measure, (mean,) in means.items()}
     return ranges
 
 
@@ -186,15 +368,10 @@ def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = N
     check_rankings(rankings)
     asked = as_measures(measures)
     for measure in asked:
-        if measure.definition.divisor in ("judged", "residual"):
+        if measure.definition.divisor in ("judged", "residual") or measure.definition.method == "intents":
             raise MeasureError(
-                f"{measure} counts judgments and not grades: if all documents are judged, it has one value. "
-                "Ask for RBP, or another measure of what was found"
-            )
-        if measure.definition.method == "intents":
-            raise MeasureError(
-                f"{measure} covers several intents, and an unjudged document has no grade for them. "
-                "Ask for a measure with one grade per document, such as nDCG or ERR"
+                f"{measure} counts judgments or covers intents, so that one grade for each unjudged document "
+                "does not determine it. Ask for a measure with one grade per document, such as nDCG or RBP"
             )
     if not len(rankings._distinct_grades):
         raise InputError("no document was judged, so nothing says what the greatest grade is")

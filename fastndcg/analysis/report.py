@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.analysis.compare import compare
-from fastndcg.analysis.comparison import RANKS
 from fastndcg.analysis.explain import explain
 from fastndcg.analysis.html import CONVERTER, bullets, fold, paragraph, picture, section, table, write
 from fastndcg.api.evaluate import evaluate
@@ -29,10 +28,10 @@ from fastndcg.errors import (
 )
 from fastndcg.measures import as_measures
 from fastndcg.scores.slices import column_names
-from fastndcg.statistics.intervals import SMALL
+from fastndcg.statistics.significance import SMALL
 
 if TYPE_CHECKING:
-    from fastndcg.analysis.comparison import Comparison
+    from fastndcg.analysis.compare import Comparison
     from fastndcg.analysis.history import History
     from fastndcg.measures import Measure, Measures
     from fastndcg.rankings.rankings import Rankings
@@ -310,7 +309,7 @@ class _Page(NamedTuple):
             rows = [row for row in comparison.rows if (row["system"], row["baseline"]) == (system, baseline)]
             yield _differences(f"{system} minus {baseline}", "measure", rows)
         if len(comparison.systems) > 2:
-            yield table(f"Ranks of systems ({RANKS})", comparison.ranks())
+            yield table("Ranks of systems (a shared letter: no significant difference)", comparison.ranks())
         yield fold("All numbers of the comparison", table("Differences", Table(comparison.to_arrow(), 3)))
         for measure in next(iter(self.scores.values())):
             for system, baseline in comparison._pairs:

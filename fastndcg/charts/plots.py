@@ -15,7 +15,7 @@ from fastndcg.charts.theme import Layer, Rows, Spec, by_name, by_system, nominal
 from fastndcg.common.table import labels_of, name_of, shorten
 from fastndcg.errors import InputError, InputTypeError, MeasureError, check_choice, count_of
 from fastndcg.measures import as_measure
-from fastndcg.statistics.intervals import SMALL
+from fastndcg.statistics.significance import SMALL
 from fastndcg.typing import Chart, Result
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from fastndcg.cli.gates import Verdict, hold
 from fastndcg.cli.inputs import Columns, find_sources, name_runs, read_once
 from fastndcg.cli.output import Format, note, write_table
 from fastndcg.errors import count_of
-from fastndcg.statistics.intervals import FAILS, HOLDS
+from fastndcg.statistics.significance import FAILS, HOLDS
 
 
 @command
@@ -20,9 +20,7 @@ def check(
     *,
     qrels: str = options.JUDGMENTS,
     run: list[str] | None = option("A TREC or MS MARCO run or a table; repeatable."),
-    corpus: str | None = option(
-        "Ids of all documents: a table with a column of ids, or a text file with one id per line."
-    ),
+    corpus: str | None = option("Ids of all documents: a table with a column of ids."),
     by: list[str] | None = option("Check slices of queries by this column of the judgments; repeatable."),
     least_judged: float = option("Fail if the share of judged documents is lower.", 0.0, min=0, max=1),
     strict: bool = option("Fail on cautions too.", False),
@@ -34,15 +32,15 @@ def check(
     """Check judgments, and whether they fit the runs.
 
     Exits with 1 if a check fails. Failing checks: queries without a relevant document, judged documents that
-    are not in the corpus, documents with two grades, queries with the same text, judged queries missing from
-    a run, repeated documents in a run, NaN scores, grades and scores that look swapped. Cautions do not fail.
+    are not in the corpus, documents with two grades, judged queries missing from a run, repeated documents
+    in a run, NaN scores, grades and scores that look swapped. Cautions do not fail.
 
     \b
     Examples:
       fastndcg check --qrels qrels.txt --run bm25.run --run dense.run
       fastndcg check --qrels qrels.csv --run run.parquet --corpus corpus.jsonl --by country --format json
     """
-    from fastndcg.analysis.check_judgments import CAUTION, check_judgments
+    from fastndcg.analysis.judgments import CAUTION, check_judgments
 
     sources = find_sources(paths, qrels, run)
     # a name alone is a file, and not the text of ids

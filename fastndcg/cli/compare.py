@@ -18,14 +18,13 @@ from fastndcg.cli.output import Rows, note, refuse, slices_text, write, write_cs
 from fastndcg.cli.scores import Evaluation, Scored
 from fastndcg.common.table import terminal_width
 from fastndcg.errors import check_system
-from fastndcg.statistics.intervals import SMALL
+from fastndcg.statistics.significance import SMALL
 
 if TYPE_CHECKING:
-    from fastndcg.analysis.comparison import Comparison
+    from fastndcg.analysis.compare import Comparison
 
 Layout = StrEnum("Layout", ["table", "json", "csv", "junit", "github"])
 Test = StrEnum("Test", ["t", "randomisation", "permutation"])
-Interval = StrEnum("Interval", ["t", "percentile", "bca"])
 Signatures = StrEnum("Signatures", ["refuse", "ignore"])  # results that were not made alike
 Correction = StrEnum("Correction", ["holm", "bh"])
 
@@ -46,10 +45,6 @@ class Statistics:
     )
     correction: Correction | None = option("Correction for multiple pairs: Holm, or Benjamini and Hochberg.")
     confidence: float = options.CONFIDENCE
-    interval: Interval = option(
-        "Intervals of differences: Student's t, or a bootstrap of --resamples.",
-        Interval.t,
-    )
     tolerance: float = option("Differences up to this size are ties.", 0.0, min=0.0)
     cluster: str | None = option("Column of clusters, such as users, whose queries are not independent.")
     missing: str = options.LACKS
@@ -61,7 +56,7 @@ class Statistics:
         True,
         "--paired/--unpaired",
     )
-    resamples: int = option("Number of resamples of randomisation and bootstrap.", 100_000)
+    resamples: int = option("Number of resamples of randomisation.", 100_000)
     seed: int = option("Random seed.", 0)
 
 
@@ -95,23 +90,22 @@ def compare(
     --no-worse-than compares all other systems with that one. The gate must pass for each measure, and within
     each slice of --by. A gate whose interval includes --margin is undecided and fails, unless --undecided is
     pass; --undecided-slices is that of slices, and --least-queries their smallest number of queries. stderr
-    has a line for each gate that fails: by how much, or how many queries would decide it. CSV has one table:
-    the slices with --by, otherwise the systems.
+    has a line for each gate that fails, which says by how much. CSV has one table: the slices with --by,
+    otherwise the systems.
 
     \b
     Examples:
       fastndcg compare base.parquet new.parquet -m nDCG@10
-      fastndcg compare predictions.parquet --score bm25 --score rerank --interval bca
+      fastndcg compare predictions.parquet --score bm25 --score rerank
       fastndcg compare --qrels qrels.txt runs/*.txt --correction holm --ranks
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
       fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005
     """
-    from fastndcg.analysis.compare import compare
-    from fastndcg.analysis.comparison import COLUMNS
+    from fastndcg.analysis.compare import COLUMNS, compare
 
     options.check_confidence(statistics.confidence)
     slices = options.read_by(by, [*COLUMNS, "small"])
-    if ranks and (format is Layout.junit or (format is Layout.csv and slices)):
+    if ranks and (format in (Layout.junit, Layout.github) or (format is Layout.csv and slices)):
         refuse(f"--ranks does not fit into --format {format}; use json, which has all tables")
     if format is Layout.junit and gates.no_worse_than is None and not gates.fail_under:
         refuse("--format junit reports gates; add --no-worse-than or --fail-under")
@@ -150,7 +144,7 @@ def compare(
     if format is Layout.junit:
         write_junit(verdicts)
     elif format is Layout.github:
-        write_github(compared, verdicts, ranks=ranks)
+        write_github(compared, verdicts)
     elif format is Layout.json:
         whole = {"systems": [system.facts() for system in systems.values()]} | json.loads(compared.to_json())
         whole |= {"ranks": compared.ranks().to_pylist()} if ranks else {}

@@ -18,8 +18,8 @@ from fastndcg.convention.differences import (
     compare_conventions,
     describe,
     explain_conventions,
+    match_conventions,
 )
-from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention

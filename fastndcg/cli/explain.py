@@ -91,7 +91,7 @@ def _write_data(found: list[tuple[str, Explanation]], format: Format) -> None:
         documents = one.to_arrow().to_pylist()
         rows += [of_query | row for row in documents]
         fact = of_query | {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
-        facts.append(fact | {"documents": documents, "missed": one.missed.to_pylist()})
+        facts.append(fact | {"documents": documents})
     if format is Format.csv and not rows:
         raise InputError("these queries have no documents, so CSV would be empty; use --format json")
     write_data(format, {"explanations": facts}, rows)

@@ -20,10 +20,10 @@ from fastndcg.cli.output import end, note, refuse, write
 from fastndcg.common.markup import markdown_table, markdown_text
 from fastndcg.common.table import name_of
 from fastndcg.errors import SourceError, count_of, visible
-from fastndcg.statistics.intervals import FAILS, HOLDS, UNDECIDED
+from fastndcg.statistics.significance import FAILS, HOLDS, UNDECIDED
 
 if TYPE_CHECKING:
-    from fastndcg.analysis.comparison import Comparison
+    from fastndcg.analysis.compare import Comparison
     from fastndcg.measures import Measure
 
 Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python
@@ -128,8 +128,6 @@ def _why(row: dict[str, Any], baseline: str, margin: float, least: int) -> str:
         numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
         over = f"{-low - margin:.6g} more than the margin {margin:g}"
         why = f"may lose {-low:.6g} to {baseline}, {over} ({numbers})"
-    if row["verdict"] == UNDECIDED and row["needed"] is not None:
-        return f"{why}: undecided; about {row['needed']:,} such queries would decide"
     return why if row["verdict"] == HOLDS else f"{why}: {row['verdict']}"
 
 
@@ -183,13 +181,13 @@ def write_junit(found: Sequence[Verdict]) -> None:
     write(f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(whole, "unicode")}\n')
 
 
-def write_github(compared: Comparison, found: Sequence[Verdict], *, ranks: bool) -> None:
+def write_github(compared: Comparison, found: Sequence[Verdict]) -> None:
     """Write an annotation for each gate that does not pass, and a summary to the step page or stdout."""
     for each in found:
         if each.verdict != HOLDS:
             title = _escaped(f"{each.name}: {each.verdict}").replace(":", "%3A").replace(",", "%2C")
             write(f"::{'error' if each.fails else 'warning'} title={title}::{_escaped(each.line())}\n")
-    text = _summary(compared, found, ranks=ranks)
+    text = _summary(compared, found)
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         write(text)
@@ -208,11 +206,11 @@ def _escaped(text: str) -> str:
     return visible(text).replace("%", "%25")
 
 
-def _summary(compared: Comparison, found: Sequence[Verdict], *, ranks: bool) -> str:
+def _summary(compared: Comparison, found: Sequence[Verdict]) -> str:
     failed = sum(each.fails for each in found)
     hold = f": {count_of(len(found), 'gate')}, {failed:,} of which failed" if found else ""
     parts = [f"### fastndcg compare{hold}", markdown_text(compared.heading())]
-    parts.append(compared.to_markdown(ranks=ranks).rstrip())
+    parts.append(compared.to_markdown().rstrip())
     parts += [f"> {markdown_text(f'caution: {caution}')}" for caution in compared.cautions]
     ordered = sorted(found, key=lambda each: (not each.fails, each.verdict == HOLDS))
     rows = [["gate", "verdict", "why"], *([each.name, each.verdict, each.text] for each in ordered[:_ROWS])]

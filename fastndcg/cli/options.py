@@ -118,7 +118,7 @@ def read_columns(text: str | None) -> list[str] | dict[str, list[str]] | None:
 
 
 def check_confidence(confidence: float) -> None:
-    from fastndcg.statistics.intervals import check_confidence
+    from fastndcg.statistics.significance import check_confidence
 
     with refusing():
         check_confidence(confidence)

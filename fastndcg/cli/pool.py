@@ -34,7 +34,7 @@ def pool(
       fastndcg pool runs/*.txt --depth 20 --qrels qrels.txt
       fastndcg pool bm25.run dense.parquet --depth 10 --format csv > to_judge.csv
     """
-    from fastndcg.analysis.pool import pool as pool_runs
+    from fastndcg.analysis.judgments import pool as pool_runs
 
     files = read_once(*paths, *([] if qrels is None else [qrels]))
     judgments = None if qrels is None else files.pop()

@@ -10,6 +10,5 @@
 The convention of each tool is data: add new ones to `fastndcg.measures.tools`. Modules here:
 
     evaluation    rank as a tool does, compute its values, round them, and average them
-    differences   compare all tools, and explain how two of them differ
-    matches       find whose numbers somebody reports
+    differences   compare all tools, explain how two of them differ, find whose numbers somebody reports
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -33,8 +34,8 @@ from fastndcg.scores.slices import (
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, interval_of
 from fastndcg.statistics.exact_sums import Moments
-from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
+from fastndcg.statistics.significance import SMALL, check_confidence
 
 if TYPE_CHECKING:
     from fastndcg.charts.plots import ScoresPlots
@@ -217,7 +218,9 @@ class Scores(AsFrame):
                 drawn = method, resamples, seed
                 ends = bootstrap_interval(values, weight, confidence, *drawn, middle=numbers["mean"])
                 numbers |= ends._asdict()
-            described = (moments.std(), least, *statistics.quartiles(values), greatest)
+            is_known = len(values) and np.isfinite(values).all()
+            quartiles = np.quantile(values, [0.25, 0.5, 0.75]).tolist() if is_known else [math.nan] * 3
+            described = (moments.std(), least, *quartiles, greatest)
             numbers |= zip(("std", "min", "q25", "median", "q75", "max"), described, strict=True)
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)

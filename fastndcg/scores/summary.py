@@ -10,7 +10,7 @@ from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table, digits, fit, terminal_width
 from fastndcg.errors import FastndcgError
 from fastndcg.measures import as_measure
-from fastndcg.statistics.intervals import check_confidence, t_interval
+from fastndcg.statistics.significance import check_confidence, t_interval
 
 if TYPE_CHECKING:
     from fastndcg.statistics.exact_sums import Moments
@@ -43,7 +43,7 @@ class Means(dict[str, float]):
 
 
 class Summary(Table):
-    """A row of numbers for each measure. Quartiles, intervals and anchors appear only if they were computed.
+    """A row of numbers for each measure. Quartiles and intervals appear only if they were computed.
 
     If there are several runs, or systems of an engine, each row begins with its name.
 
@@ -56,10 +56,9 @@ class Summary(Table):
     """
 
     _NAMES = ("run", "system", "measure")
-    _ANCHORS = ("worst", "random", "best", "position")
-    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
+    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max")
     _COUNTS = ("queries", "empty")
-    _DROPS = (("std",), ("q25", "median", "q75"), ("min", "max"), ("position",), ("queries",))
+    _DROPS = (("std",), ("q25", "median", "q75"), ("min", "max"), ("queries",))
 
     def __init__(self, rows: list[dict[str, Any]], signatures: dict[str, str] | None = None) -> None:
         self.rows, self.signatures = rows, signatures or {}

@@ -262,19 +262,6 @@ def root(numerator: int, denominator: int) -> float:
     return math.ldexp(math.sqrt(operator.truediv(*scaled)), places)
 
 
-def quartiles(values: Float64) -> tuple[float, float, float]:
-    """The first quartile, the median and the third quartile, interpolated linearly; NaN for no values or one
-    that is not finite.
-
-    >>> quartiles(np.array([4.0, 1.0, 2.0, 3.0, 5.0]))
-    (2.0, 3.0, 4.0)
-    """
-    if not values.size or not math.isfinite(_largest(values)):
-        return float("nan"), float("nan"), float("nan")
-    q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-    return q25, median, q75
-
-
 def _check_finite(values: Float64) -> None:
     if not math.isfinite(_largest(values)):
         raise InputError(

@@ -17,7 +17,7 @@ from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
 from fastndcg.statistics.exact_sums import ROUNDING, is_constant, mean, ranks_of, scaled, starts_of
-from fastndcg.statistics.intervals import Interval, normal_distribution
+from fastndcg.statistics.significance import Interval, normal_distribution
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
@@ -85,11 +85,9 @@ def bootstrap_interval(
     threads: int | None = None,
     *,
     middle: float | None = None,
-    size: float | None = None,
 ) -> Interval:
     """Return the bootstrap interval of a mean; NaN for fewer than two values, or one that is not finite. It
-    is widened to contain the mean, or `middle`, the mean as others round it. `size` is the largest absolute
-    value that values were computed from.
+    is widened to contain the mean, or `middle`, the mean as others round it.
     """
     middle = mean(values, weight) if middle is None else middle
     if weight is not None:  # sums are too coarse for the smallest value
@@ -100,7 +98,7 @@ def bootstrap_interval(
         raise InputError(
             f'{len(values):,} values are too many to draw from; expected less than 2^31. Use method="t".'
         )
-    size = float(np.abs(values).max()) if size is None else size
+    size = float(np.abs(values).max())
     order = np.argsort(values, kind="stable")
     if weight is not None:
         order = np.lexsort((values, weight, ranks_of(values, ROUNDING * size)))
@@ -175,16 +173,6 @@ def _sums_of_clusters(values: Int64, clusters: Int64) -> Int64:
     order = np.argsort(clusters, kind="stable")
     sums: Int64 = np.add.reduceat(values[order], starts_of(clusters[order]))
     return sums
-
-
-def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) -> tuple[Float64, Float64]:
-    """Return the mean of each cluster, and its weight: the sum of its weights, or its number of values."""
-    order = np.lexsort((values, clusters) if weight is None else (weight, values, clusters))
-    starts = starts_of(clusters[order])
-    w = np.ones(len(values)) if weight is None else scaled(weight)[order]
-    whole = np.add.reduceat(w, starts)
-    sums = np.add.reduceat(w * values[order], starts)
-    return np.divide(sums, whole, out=np.zeros(len(starts)), where=whole > 0), whole
 
 
 # ---- threads ----

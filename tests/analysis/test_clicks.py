@@ -13,7 +13,6 @@ from scipy import stats
 
 import fastndcg as fn
 from fastndcg.analysis.clicks import propensities_of
-from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
 
 # ---- propensities ----
 
@@ -140,27 +139,6 @@ def test_ranks_of_which_nothing_is_known():
     assert all(math.isnan(each) for each in none["propensity"].to_pylist())
 
 
-@pytest.mark.pure
-@pytest.mark.parametrize(
-    ("log", "error", "message"),
-    [
-        ({"rank": [1, 2], "shown": [3, 4], "clicked": [3, 5]}, InputError, "row 1 was clicked 5 times and shown 4"),
-        ({"rank": [1, 2], "clicked": [2, 0]}, InputError, "row 0 was clicked 2 times and shown 1"),
-        ({"rank": [1]}, ColumnError, 'there is no column "clicked"'),
-        ({"clicked": [1]}, ColumnError, "usual name of the rank"),
-        ({"rank": [1, 0], "clicked": [1, 1]}, InputError, "rank has 0 in row 1; expected ranks, whole numbers from 1"),
-        ({"rank": [1], "swapped": [1.5], "clicked": [1]}, InputError, "swapped has 1.5 in row 0; expected ranks"),
-        ({"rank": [1, 2], "clicked": [1, None]}, InputError, "clicked has nan in row 1; expected numbers"),
-        ({"rank": [1], "clicked": ["yes"]}, InputTypeError, "column for clicked holds string"),
-        ({"rank": np.zeros(0, np.int64), "clicked": np.zeros(0)}, InputError, "the log has no rows"),
-        ({"rank": [], "clicked": []}, InputError, "the log has no rows"),
-    ],
-)  # fmt: skip
-def test_logs_that_are_refused(log, error, message):
-    with pytest.raises(error, match=message):
-        fn.propensities(log)
-
-
 # ---- rankers ----
 
 
@@ -208,22 +186,3 @@ def test_differences_are_consistent_and_intervals_cover_them():
     errors = np.array([row["difference"] for row in found]) - truth
     assert abs(errors.mean()) < 3.5 * errors.std() / math.sqrt(len(errors))
     assert np.mean([row["low"] <= true <= row["high"] for row, true in zip(found, truth, strict=True)]) > 0.89
-
-
-@pytest.mark.pure
-def test_rankers_that_are_refused():
-    old = fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1, 0.5])
-    systems = {"old": old, "new": old.with_scores([1, 2])}
-    plain = fn.Rankings.from_lists([[1, 0]], [[2, 1]])
-    other = fn.Rankings.from_lists([[0, 1]], [[2, 1]], propensity=[1, 0.5])
-    with pytest.raises(MeasureError, match=r"nDCG@3 does not take ips.*; expected DCG or CG"):
-        fn.compare_clicks(systems, "nDCG@3")
-    for given_systems, message in (
-        ({"old": old}, "expected a mapping of two systems or more"),
-        ({"old": old, "new": plain}, '"new" is not Rankings with propensities'),
-        ({"old": old, "new": other}, "the systems differ in documents, clicks or propensities"),
-    ):
-        with pytest.raises(InputError, match=message):
-            fn.compare_clicks(given_systems, "DCG")
-    with pytest.raises(InputError, match='baseline="older" is not one of the systems'):
-        fn.compare_clicks(systems, "DCG", baseline="older")

@@ -115,16 +115,12 @@ def test_a_scale_of_grades_that_changes_is_a_warning(tmp_path):
     assert len(history.table()) == 3
 
 
-def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path):
+def test_nothing_is_changed(tmp_path):
     history, name = fn.History(tmp_path / "h"), 'a/b "quoted"\nname'
     values = scores_of([0.5, 0.25, 1, np.nan], "nDCG(empty='skip')@10")
     history.add(values, at="2026-11-24", name=name)
-    history.add(values, at="2026-11-24", name=name)
-    with pytest.raises(
-        fn.InputError, match=r"already has other values, .* 0\.5833.*, not .* 0\.5\}. Pass another at="
-    ):
+    with pytest.raises(fn.InputError, match=r"already exists, with the means .* 0\.5833.* Pass another at="):
         history.add(scores_of([0.5], "nDCG(empty='skip')@10"), at="2026-11-24", name=name)
-    history.add(scores_of([np.nan, 1.0], "RR"), at="2026-11-24")
     history.add(scores_of([np.nan, 1.0], "RR"), at="2026-11-24")
     found = history.table().to_pylist()
     assert [(row["name"], row["measure"], row["queries"]) for row in found] == [
@@ -139,8 +135,6 @@ def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path):
 
 def test_means_and_what_is_asked_for(tmp_path):
     history, random = fn.History(tmp_path / "h"), np.random.default_rng(0)
-    with pytest.raises(fn.InputError, match=r"h does not exist. Add values"):
-        history.table()
     for day, mean in enumerate((0.6, 0.605, 0.55, 0.61)):
         values = random.normal(0, 0.2, 400)
         history.add(scores_of(values + mean - values.mean()), at=date(2026, 11, 1) + timedelta(day))
@@ -148,38 +142,21 @@ def test_means_and_what_is_asked_for(tmp_path):
     assert [row["mean"] for row in rows] == pytest.approx([0.6, 0.605, 0.55, 0.61])
     assert [row["sure"] for row in rows] == [False, False, True, False]
     assert rows[2]["change"] == pytest.approx(-0.05)
-    with pytest.raises(fn.InputError, match=r"has no measure 'RR'; it has: 'nDCG@10'"):
-        history.table("RR")
-    with pytest.raises(fn.InputError, match=r"has no name 'bm25'; it has: ''"):
-        history.table(name="bm25")
+    for asked, said in (
+        ({"measure": "RR"}, "measure 'RR'; it has: 'nDCG@10'"),
+        ({"name": "x"}, "name 'x'; it has: ''"),
+    ):
+        with pytest.raises(fn.InputError, match=f"has no {said}"):
+            history.table(**asked)
 
 
-def test_what_is_wrong_is_said_and_no_file_is_touched(tmp_path):
+def test_files_that_are_no_history(tmp_path):
     history, one = fn.History(tmp_path / "h"), scores_of([0.5])
     pandas = pytest.importorskip("pandas")
-    for at, error, message in (
-        ("yesterday", fn.InputError, 'at="yesterday" is not a date; expected for example at="2026-11-24"'),
-        (7, fn.InputTypeError, "at is a int; expected a date"),
-        (np.datetime64("NaT"), fn.InputTypeError, "at is a datetime64; expected a date"),
-        (pandas.NaT, fn.InputTypeError, "at is a NaTType; expected a date"),
-        ("9999-12-31T23:59:59-05:00", fn.InputError, "lies outside the years 1 to 9999"),
-        ("0001-01-01T00:00+05:00", fn.InputError, "lies outside the years 1 to 9999"),
-    ):
-        with pytest.raises(error, match=message):
-            history.add(one, at=at)
-    with pytest.raises(fn.InputTypeError, match="expected Scores"):
-        history.add({"nDCG": 0.5})
-    with pytest.raises(fn.InputError, match="scores has no queries"):
-        history.add(scores_of([]))
-    with pytest.raises(fn.InputError, match="has query 1 more than once"):
-        history.add(fn.evaluate(fn.Rankings.from_lists([[1], [0]], query_ids=[1, 1]), "RR"))
-    with pytest.raises(fn.SourceError, match="cannot be created"):
-        fn.History(tmp_path / "no folder" / "h").add(one)
-    assert not list(tmp_path.iterdir())
-    for at in (np.datetime64("2026-11-24"), "2026-11-24", pandas.Timestamp("2026-11-24")):
-        history.add(one, at=at)
-    assert history.table()["at"].to_pylist() == [datetime(2026, 11, 24, tzinfo=UTC)]
-    (file,) = (tmp_path / "h").iterdir()
+    history.add(one, at="2026-11-24")
+    history.add(one, at=pandas.Timestamp("2026-11-25"))
+    assert history.table()["at"].to_pylist() == [datetime(2026, 11, day, tzinfo=UTC) for day in (24, 25)]
+    file, _ = (tmp_path / "h").iterdir()
     with pytest.raises(fn.SourceError, match="is a file, and a history is a folder"):
         fn.History(file).add(one)
     for write in (

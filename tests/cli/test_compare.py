@@ -85,7 +85,7 @@ OPTIONS = [
     ("", {}),
     ("--test randomisation --resamples 500 --seed 7", {"test": "randomisation", "resamples": 500, "seed": 7}),
     ("--test permutation --resamples 300 --baseline base", {"test": "randomisation", "resamples": 300, "baseline": "base"}),
-    ("--correction bh --interval percentile --resamples 300", {"correction": "bh", "interval": "percentile", "resamples": 300}),
+    ("--correction bh", {"correction": "bh"}),
     ("--correction holm --confidence 0.9 --tolerance 0.05", {"correction": "holm", "confidence": 0.9, "tolerance": 0.05}),
     ("--cluster user", {"cluster": "user"}),
     ("--unpaired", {"paired": False}),
@@ -181,7 +181,7 @@ def test_documents_that_nobody_judged():
     assert facts(line)["cautions"][-1].startswith(said)
     assert f"caution: {said}" in run(f"{line} --format csv").stderr
     # a gate of few equal losses is decided, and says by how much it fails
-    lost = run(f"{line} -m Judged@10 --no-worse-than one --interval bca")
+    lost = run(f"{line} -m Judged@10 --no-worse-than one")
     assert lost.exit_code == 1 and "Judged@10 of two may lose 0.5 to one" in lost.stderr
 
 

@@ -78,29 +78,6 @@ def test_a_column_for_those_measures_that_have_no_cutoff():
     assert fn.evaluate(example(), "P", cutoff=3).measures == (fn.P @ 3,)
 
 
-@pytest.mark.parametrize(
-    ("column", "error", "wanted"),
-    [
-        ({"slot": [1, 2]}, fn.ColumnError, 'there is no column "slots" to take cutoffs from; available columns: .*"slot"'),
-        ({"slots": [1, 0]}, fn.InputError, 'column "slots" has the cutoff 0 for query 1; expected whole numbers'),
-        ({"slots": [None, 1]}, fn.InputError, 'column "slots" has no cutoff for query 0'),
-        ({"slots": ["a", "b"]}, fn.InputError, 'column "slots" is of string and holds no cutoffs'),
-        ({"slots": [1.5, 2]}, fn.InputError, 'column "slots" is of double and holds no cutoffs'),
-    ],
-)  # fmt: skip
-def test_columns_that_hold_no_cutoffs(column, error, wanted):
-    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries=column)
-    with pytest.raises(error, match=wanted):
-        fn.evaluate(rankings, "nDCG@slots")
-
-
-def test_where_a_column_of_cutoffs_has_no_place():
-    with pytest.raises(
-        fn.MeasureError, match="nDCG@slots has a cutoff for each query, which no convention has"
-    ):
-        fn.evaluate(example(), "nDCG@slots", convention="trec_eval")
-
-
 def test_everything_else_takes_it():
     rankings = example()
     scores = fn.evaluate(rankings, "nDCG@slots")

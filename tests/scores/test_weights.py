@@ -104,23 +104,6 @@ def test_streams_are_read_again_for_counts_and_stored_results_need_them(tmp_path
             pickle.loads(pickle.dumps(alone)).mean(weights)
 
 
-@pytest.mark.parametrize(
-    ("weights", "error", "message"),
-    [
-        ("n_relevent", fn.ColumnError, r"weights='n_relevent' is not a column of the queries.*Did you mean \"n_relevant\""),
-        ("name", fn.InputError, 'column "name" is string; expected numeric weights'),
-        ("w", fn.InputError, 'column "w" holds -1.0 for query 1; weights are finite numbers from 0'),
-        ("n_relevant", fn.InputError, "is not a single number per query: the measures have rel=1, rel=2"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(weights, error, message):
-    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries={"name": ["a", "b"], "w": [1.0, -1.0]})
-    with pytest.raises(error, match=message):
-        fn.evaluate(rankings, ["AUC", "AUC(rel=2)"]).mean(weights)
-    with pytest.raises(fn.InputError, match="convention lightgbm are both given"):
-        fn.evaluate(rankings, "nDCG", convention="lightgbm").mean("n_docs")
-
-
 def test_the_own_weights_are_the_default():
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], weight=[3, 1])
     scores = fn.evaluate(rankings, "AUC")

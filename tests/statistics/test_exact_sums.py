@@ -116,8 +116,6 @@ def test_moments_by_group_are_those_of_each(weighted):
 
 @pytest.mark.parametrize("values", [[], [1.0, math.inf], [math.nan]])
 def test_what_is_not_finite_has_no_sum(values):
-    found = exact_sums.quartiles(np.array(values))
-    assert all(map(math.isnan, found))
     assert math.isnan(exact_sums.mean(np.array(values)))
     if values:
         with pytest.raises(InputError, match="1 of . numbers to sum are not finite"):

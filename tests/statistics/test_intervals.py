@@ -11,7 +11,7 @@ from systems import scores_of
 
 import fastndcg as fn
 from fastndcg.statistics.exact_sums import Moments
-from fastndcg.statistics.intervals import t_quantile, t_two_sided
+from fastndcg.statistics.significance import t_quantile, t_two_sided
 
 
 def reciprocal_ranks(random, size):
@@ -87,25 +87,6 @@ def test_without_confidence_there_is_no_interval():
 
 
 @pytest.mark.parametrize(
-    ("confidence", "message"),
-    [
-        (95, r"confidence=95 is not between 0 and 1; expected for example confidence=0.95. Did you mean 0.95\?"),
-        (0, "confidence=0 is not between 0 and 1"),
-        (1.0, "confidence=1.0 is not between 0 and 1"),
-        (math.nan, "confidence=nan is not between 0 and 1"),
-        ("95%", "confidence='95%' is not a number"),
-        (True, "confidence=True is not a number"),
-    ],
-)  # fmt: skip
-def test_a_confidence_that_is_none(confidence, message):
-    scores = scores_of([0.1, 0.5], queries={"a": [1, 1]})
-    with pytest.raises(fn.FastndcgError, match=message):
-        scores.summary(confidence)
-    with pytest.raises(fn.FastndcgError, match=message):
-        scores.by("a", confidence)
-
-
-@pytest.mark.parametrize(
     ("draw", "n", "most"),
     [
         (lambda random, size: random.normal(size=size), 25, 0.065),
@@ -152,10 +133,6 @@ def test_slices_by_several_columns():
         .drop(["RR(empty='skip')"])
         .equals(scores.by("country").drop(["RR(empty='skip')"]))
     )
-    with pytest.raises(fn.ColumnError, match='no column "town"'):
-        scores.by(["country", "town"])
-    with pytest.raises(fn.ColumnError, match="no column to group by"):
-        scores.by([])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 80))

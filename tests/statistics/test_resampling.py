@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from systems import DEXTRO, LAEVO, drawn, row_of, scores_of
 
-import fastndcg as fn
 from fastndcg.common.progress import Task
 from fastndcg.compiled import resampling as kernels
 from fastndcg.kernels.compile import dispatch
@@ -160,22 +159,6 @@ def test_bootstrap_of_few_or_equal_values(method):
         assert math.isnan(row["low"]) and math.isnan(row["high"])
     row = scores_of([0.25] * 9).summary(0.95, method, resamples=100).rows[0]
     assert (row["low"], row["high"]) == (0.25, 0.25)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "bootstrap"}, 'method=\'bootstrap\' is not known; \\w+ "t", "percentile" or "bca"'),
-        ({"method": "logit"}, 'method=\'logit\' is not known; \\w+ "t", "percentile" or "bca"'),
-        ({"method": "studentised"}, 'method=\'studentised\' is not known; \\w+ "t", "percentile" or "bca"'),
-        ({"method": "bca", "resamples": 5}, "resamples=5 are too few; expected 100"),
-        ({"method": "bca", "resamples": 1e3}, "resamples=1000.0 is not a whole number"),
-        ({"method": "bca", "seed": 2**63}, "seed=9223372036854775808 is out of range"),
-    ],
-)
-def test_options_of_resampling(options, message):
-    with pytest.raises(fn.FastndcgError, match=message):
-        scores_of([0.1, 0.2]).summary(0.95, **options)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 4, 5, 16])

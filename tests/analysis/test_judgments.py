@@ -1,4 +1,4 @@
-"""Health of judgments: each check finds what was put into clean data, through every door, and nothing else."""
+"""Judgments: each check finds what was put into clean data, through every door, and nothing else; pools against plain Python."""
 
 import contextlib
 import json
@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from commands import facts
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+from fastndcg.errors import FastndcgWarning
 
 N = 60  # queries
 QRELS, RUN = {"q": {"a": 1}}, {"q": {"a": 0.5}}
@@ -26,12 +28,12 @@ def clean():
     """Judgments of five documents of each query, of which a run returns four, and four others."""
     grid = [(query, place, f"q{query}", f"d{query}-{place}") for query in range(N) for place in range(9)]
     judged = [
-        (name, document, (place + query) % 3, f"text {query}", ("de", "fr")[query % 2])
+        (name, document, (place + query) % 3, ("de", "fr")[query % 2])
         for query, place, name, document in grid
         if place < 5
     ]
     returned = [(name, document, 9.5 - place) for _, place, name, document in grid if place]
-    qrels = ("qid", "doc_id", "grade", "query_text", "lang"), judged
+    qrels = ("qid", "doc_id", "grade", "lang"), judged
     return [
         dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         for names, rows in (qrels, (("qid", "doc_id", "score"), returned))
@@ -102,12 +104,6 @@ def test_each_fault_is_found_and_no_other():
     assert lacking["judged documents that the corpus lacks"]["examples"].endswith(" ...")
 
     qrels, run = clean()
-    qrels["query_text"][10:15] = [" TEXT 3 "] * 5
-    (row,) = found(qrels, run).values()
-    assert (row["check"], row["examples"]) == ("queries with the same text", "q2, q3")
-    assert row["verdict"] == "fails"
-
-    qrels, run = clean()
     run = {name: column[8:] for name, column in run.items()}
     put(run, 0, qid="other")
     put(run, 3)
@@ -147,76 +143,24 @@ def test_swapped_columns_ranks_and_scales():
     }
 
 
-def test_every_kind_of_input_says_the_same(tmp_path):
-    qrels, run = clean()
-    qrels["grade"][:5] = [0] * 5
-    expected = fn.check_judgments(qrels, run)
-    for frame in (pa.table, pd.DataFrame, pl.DataFrame, pl.LazyFrame):
-        assert fn.check_judgments(frame(qrels), frame(run)) == expected
-    pq.write_table(pa.table(qrels), tmp_path / "q.parquet")
-    pq.write_table(pa.table(run), tmp_path / "r.parquet")
-    assert fn.check_judgments(tmp_path / "q.parquet", str(tmp_path / "r.parquet")) == expected
-    without = [row for row in expected.to_pylist() if row["check"] != "queries with the same text"]
-    judged = {}
-    for query, document, grade in zip(qrels["qid"], qrels["doc_id"], qrels["grade"], strict=True):
-        judged.setdefault(query, {})[document] = grade
-    returned = {}
-    for query, document in zip(run["qid"], run["doc_id"], strict=True):
-        returned.setdefault(query, []).append(document)
-    assert fn.check_judgments(judged, returned).to_pylist() == without
-    (tmp_path / "q.json").write_text(json.dumps(judged))
-    assert fn.check_judgments(tmp_path / "q.json", returned).to_pylist() == without
-    lines = [
-        f"{query} 0 {document} {grade}\n" for query, of in judged.items() for document, grade in of.items()
-    ]
-    (tmp_path / "q.txt").write_text("".join(lines))
-    assert fn.check_judgments(tmp_path / "q.txt", {"one": returned})["count"].to_pylist() == [
-        row["count"] for row in without
-    ]
-
-
 def test_every_kind_of_corpus(tmp_path):
     qrels, run = {"1": {7: 1, 8: 0}}, {"1": {7: 0.5}}
-    (tmp_path / "ids.txt").write_text("7\n\n9\n")
     (tmp_path / "corpus.jsonl").write_text('{"_id": "7", "text": "x"}\n{"_id": "9", "text": "y"}\n')
     pq.write_table(pa.table({"docno": [7, 9]}), tmp_path / "c.parquet")
     for corpus in (
         [7, 9],
         ["7", "9"],
-        {"7", "9"},
-        {"7": {"text": "x"}, "9": {"text": "y"}},
         {"docno": ["7", "9"], "text": [1, 2]},
         np.array([7, 9]),
         pd.Series(["7", "9"]),
         pd.DataFrame({"_id": ["7", "9"]}),
         pl.DataFrame({"doc_id": [7, 9], "other": [0, 0]}),
         pa.chunked_array([["7"], ["9"]]),
-        tmp_path / "ids.txt",
         str(tmp_path / "corpus.jsonl"),
         tmp_path / "c.parquet",
     ):
         row = found(qrels, run, corpus)["judged documents that the corpus lacks"]
         assert (row["count"], row["total"], row["examples"]) == (1, 2, "8"), corpus
-
-
-@pytest.mark.parametrize(
-    ("given", "options", "error", "message"),
-    [
-        (({}, RUN), {}, InputError, "no judgments"),
-        ((QRELS, {}), {}, InputError, "empty dict"),
-        ((QRELS, 3), {}, InputTypeError, "run is a int"),
-        ((QRELS, RUN), {"is_judged": "x"}, InputTypeError, "no argument is_judged="),
-        ((QRELS, RUN), {"by": "lang"}, ColumnError, "keep|column"),
-        ((QRELS, RUN), {"least_judged": 2}, InputError, "least_judged=2"),
-        ((QRELS, RUN, Path("none.txt")), {}, SourceError, "none.txt cannot be read"),
-        ((QRELS, RUN, [0.5]), {}, InputTypeError, "corpus"),
-        *(((QRELS, RUN), {"cutoffs": each}, (InputError, InputTypeError), "cutoffs=.* expected a whole number")
-          for each in (0, None, "5", [0], [True], 2.5)),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_checked_is_refused(given, options, error, message):
-    with pytest.raises(error, match=message):
-        fn.check_judgments(*given, **options)
 
 
 def test_a_system_with_fewer_judged_documents_is_a_caution():
@@ -270,7 +214,7 @@ def test_small_judgments():
     assert fn.check_judgments(QRELS, {"q": ["b"]}).to_pylist()[-1]["share"] == 0.0
 
 
-def test_the_command(tmp_path, monkeypatch):
+def test_the_check_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     qrels, run = clean()
     pq.write_table(pa.table(qrels), "qrels.parquet")
@@ -296,3 +240,121 @@ def test_the_command(tmp_path, monkeypatch):
         ("check --qrels fine.parquet --run extra --strict", 1),
     ):
         assert commands.run(words).exit_code == code, words
+
+
+of_query = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 3).map(float), max_size=6)
+runs = st.dictionaries(
+    st.sampled_from(["x", "y", "z"]), st.dictionaries(st.sampled_from("123"), of_query), min_size=1
+)
+grades = st.dictionaries(
+    st.sampled_from("123"), st.dictionaries(st.sampled_from("abcdefgh"), st.integers(-1, 2))
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(runs=runs, qrels=grades, depth=st.integers(1, 5))
+@pytest.mark.filterwarnings("ignore:.*is judged:fastndcg.FastndcgWarning")
+def test_pool_is_the_union_of_the_first(runs, qrels, depth):
+    expected = {}
+    for name, run in runs.items():
+        for query, documents in run.items():
+            order = sorted(documents, key=lambda document: (documents[document], document), reverse=True)
+            for rank, document in enumerate(order[:depth], 1):
+                names, best = expected.get((query, document), ([], rank))
+                expected[query, document] = ([*names, name], min(best, rank))
+    judged = {(query, doc) for query, docs in qrels.items() for doc, grade in docs.items() if grade >= 0}
+    found = fn.pool(runs, depth, qrels).to_pylist()
+    assert len(found) == len(expected)
+    for row in found:
+        pair = row["query"], row["document"]
+        assert (row["systems"], row["best_rank"]) == expected[pair]
+        assert row["judged"] == (pair in judged)
+    order = list(dict.fromkeys(query for run in runs.values() for query in run))
+    keys = [(order.index(row["query"]), row["best_rank"], row["document"]) for row in found]
+    assert keys == sorted(keys)
+
+
+def test_every_shape_says_the_same(tmp_path):
+    qrels = {"1": {"a": 0, "b": 0, "c": -1}, "9": {"z": 1}}
+    run = {"1": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}, "2": {"b": 3.0}}
+    pooled, checked = fn.pool({"r": run}, 3, qrels), fn.check_judgments(qrels, {"r": run})
+    assert [tuple(row.values()) for row in pooled.to_pylist()] == [
+        ("1", "a", 1, ["r"], True),
+        ("1", "c", 2, ["r"], False),  # tied with b: the higher id first, as trec_eval has them
+        ("1", "b", 3, ["r"], True),
+        ("2", "b", 1, ["r"], False),
+    ]
+    forms = {form: [] for form in ("table", "pandas", "lazy", "parquet", "json")}
+    for name, side, value in (("q", qrels, "grade"), ("r", run, "score")):
+        rows = [(query, document, each) for query, of in side.items() for document, each in of.items()]
+        table = pa.table(list(map(list, zip(*rows, strict=True))), ["qid", "docid", value])
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        (tmp_path / f"{name}.json").write_text(json.dumps(side))
+        paths = tmp_path / f"{name}.parquet", str(tmp_path / f"{name}.json")
+        shapes = table, table.to_pandas(), pl.from_arrow(table).lazy(), *paths
+        for form, shape in zip(forms, shapes, strict=True):
+            forms[form].append(shape)
+    for judged, returned in forms.values():
+        assert fn.pool({"r": returned}, 3, judged) == pooled
+        assert fn.check_judgments(judged, {"r": returned}) == checked
+    distances = {"1": {"a": 1, "c": 2, "b": 3, "d": 4}, "2": {"b": 1}}
+    assert fn.pool({"r": distances}, 3, qrels, ascending=True) == pooled
+    renamed = forms["pandas"][1].rename(columns={"qid": "frage", "score": "wert"})
+    assert fn.pool({"r": renamed}, 3, qrels, query="frage", score="wert") == pooled
+    words = pa.table({"qid": ["1"] * 2, "docid": ["a", "b"], "relevance": ["ja"] * 2})
+    assert fn.pool({"r": run}, 3, words, grades={"ja": 1}) == pooled
+
+
+def test_ids_of_other_kinds():
+    numbers = {1: {9: 0.5, 10: 0.5, 8: 0.7}}
+    assert fn.pool({"none": {}, "n": numbers}, 2)["document"].to_pylist() == [8, 10], "10 is above 9"
+    words = pa.table({"qid": pa.array(["1"]), "docid": pa.array([b"9"]), "score": [1]})
+    rows = fn.pool({"n": numbers, "w": words}, 2, {1: [10]}).to_pylist()
+    assert [(row["query"], row["document"], row["systems"], row["judged"]) for row in rows] == [
+        ("1", "8", ["n"], False),
+        ("1", "9", ["n", "w"], False),
+    ], '"9" is above "10"'
+    small = pa.table({"qid": pa.array([1], pa.int8()), "docid": pa.array([10], pa.uint64()), "score": [1]})
+    assert fn.pool({"n": numbers, "s": small}, 1).to_pylist()[1]["document"] == 10
+    assert fn.pool({7: numbers})["systems"].to_pylist()[0] == ["7"]
+    assert [len(fn.pool(runs)) for runs in ({"a": {}}, {"a": {"q": {}}, "b": {}})] == [0, 0]
+    missing = fn.pool({"a": {"q": {"d": np.nan, "e": -np.inf}}}, nan="last")
+    assert missing["document"].to_pylist() == ["e", "d"]
+
+
+ONE = {"a": {"q": {"d": 1.0}}}
+
+
+def test_judgments_of_others_are_a_warning():
+    with pytest.warns(
+        FastndcgWarning, match='no document .* is judged.*: "0q" and "d" there, "q" and "d" here'
+    ):
+        fn.pool(ONE, qrels={"0q": {"d": 1}})
+    with pytest.warns(FastndcgWarning, match='"q" and "D" there, "q" and "d" here'):
+        fn.pool(ONE, qrels={"q": {"D": 1}})
+
+
+def test_the_pool_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("runs", "old"):
+        Path(folder).mkdir()
+        Path(folder, "bm25.txt").write_text("1 Q0 a 1 3 x\n1 Q0 b 2 2 x\n1 Q0 c 3 2 x\n")
+    Path("runs/dense.txt").write_text("1 Q0 b 1 9 x\n")
+    Path("qrels").write_text("1 0 b 1\n")
+    expected = fn.pool({"bm25": "runs/bm25.txt", "dense": "runs/dense.txt"}, 2, "qrels").to_pylist()
+    runs = "runs/bm25.txt runs/dense.txt"  # a shell expands patterns
+    line = f"pool {runs} --depth 2 --qrels qrels"
+    assert commands.facts(line)["pool"] == expected
+    assert commands.only_line(commands.run(line).stderr) == "3 documents of 2 runs, 1 judged"
+    done = commands.run(f"pool {runs} old/bm25.txt --depth 1 --format csv")
+    assert done.stdout.splitlines() == [
+        "query,document,best_rank,systems,judged",
+        '1,a,1,"runs/bm25.txt, old/bm25.txt",False',
+        "1,b,1,dense,False",
+    ]
+    for words, code in {
+        "pool": 2, "pool runs": 3, f"pool {runs} --depth 0": 2, f"pool {runs} runs/bm25.txt": 2, "pool - --qrels -": 2, "pool nowhere": 3,
+        f"pool {runs} --qrels nowhere": 3, f"pool {runs} --query q --score s": 0,
+    }.items():  # fmt: skip
+        pq.write_table(pa.table({"qid": [1], "docid": [1], "score": [1]}), "table.parquet")
+        assert commands.run(*words.split()).exit_code == code, words

@@ -1,33 +1,31 @@
-"""`check_judgments`: whether judgments can be used, and whether they fit the runs that they judge."""
+"""Judgments: whether they can be used and fit the runs that they judge, and which documents to judge."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.analysis.alignment import UNJUDGED
+from fastndcg.analysis.compare import UNJUDGED, as_texts
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrays import Flags, Int64, arrow_column, runs_of
-from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
+from fastndcg.common.arrays import Flags, Int64, arrow_column, falling_keys, runs_of
+from fastndcg.common.arrow_types import array_of, places_of, plain, whole_ids
 from fastndcg.common.table import Table, name_of
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, check_whole, known_arguments
+from fastndcg.errors import InputError, InputTypeError, about, check_whole, known_arguments, warn
 from fastndcg.measures import Judged
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
 from fastndcg.scores.slices import groups_of
-from fastndcg.sources.formats import format_of_name
 from fastndcg.sources.inputs import read_columns
 from fastndcg.sources.open_file import read_each_once
 from fastndcg.sources.trec import runs_by_name, side_of_any
-from fastndcg.statistics.intervals import FAILS, HOLDS, check_size
-from fastndcg.tables.joins import alike, join, plain_ids, rows_of
+from fastndcg.statistics.significance import FAILS, HOLDS, check_size
+from fastndcg.tables.joins import alike, duplicate, join, plain_ids, rows_of, sample, with_ranked_nan
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 CAUTION = "caution"
 _EXAMPLES = 3
-_TEXT = "query_text"  # the column of texts of queries
 _CORPUS_IDS = ("id", "docid", "docno", "corpusid")
 _COLUMNS = pa.schema(
     {
@@ -69,8 +66,8 @@ def check_judgments(
         Paths, tables or dicts, as `evaluate` takes them; several runs are a mapping of names to runs. `qrels`
         may have a document twice, which is one of the checks.
     corpus, optional
-        The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
-        a text file with one id per line; or ids as an array, a list, a set or the keys of a dict.
+        The ids of all documents: a list or an array, or a table or file that has them in a column with a
+        usual name, such as doc_id, docno or _id.
     by : columns of the judgments, optional
         Columns with one value for each query, whose values are slices with their own scales and shares.
     cutoffs, least_judged : one or several whole numbers; float
@@ -88,12 +85,11 @@ def check_judgments(
         found; verdict: "holds", "caution" (look at it: it may be meant) or "fails".
 
         Failing checks: queries without a grade above 0; judged documents that the corpus lacks; a document
-        with two grades for a query, or twice with one; two queries with one `query_text`; judged queries that
-        a run lacks, which count with an empty ranking; scores that are NaN or null; a document twice in a
-        run; fractions as grades beside small whole numbers as scores, as if they were swapped. Cautions:
-        queries of a run without judgments; scores that look like ranks; slices with grades on different
-        scales, such as 0 to 2 and 0 to 4; a share of judged documents that lies more than 0.05 below that of
-        another system.
+        with two grades for a query, or twice with one; judged queries that a run lacks, which count with an
+        empty ranking; scores that are NaN or null; a document twice in a run; fractions as grades beside
+        small whole numbers as scores, as if they were swapped. Cautions: queries of a run without judgments;
+        scores that look like ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4; a
+        share of judged documents that lies more than 0.05 below that of another system.
 
     Raises
     ------
@@ -120,13 +116,9 @@ def check_judgments(
     if isinstance(run, Mapping) and not run:
         raise InputError("run is an empty dict; expected a run, or a mapping of names to runs")
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
-    of_qrels = named.keeping(slices)
     runs: dict[Any, Any] = {None: run} if (named_runs := runs_by_name(run)) is None else {**named_runs}
     qrels, *each = read_each_once(qrels, *runs.values())
-    try:
-        judged = side_of_any("qrels", qrels, "relevance", of_qrels.keeping([_TEXT]))
-    except ColumnError:
-        judged = side_of_any("qrels", qrels, "relevance", of_qrels)
+    judged = side_of_any("qrels", qrels, "relevance", named.keeping(slices))
     if judged.query_name in slices:
         raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
     if not len(judged.codes):
@@ -150,32 +142,15 @@ def check_judgments(
 
 
 def _ids_of_corpus(corpus: Any) -> pa.Array:
-    is_path = isinstance(corpus, str | os.PathLike)
-    if is_path and format_of_name(corpus) is None:
-        try:
-            lines = Path(corpus).read_text(encoding="utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            said = f"corpus: {corpus} cannot be read: {reason}; give a table, or one id per line"
-            raise SourceError(said) from None
-        return pa.array([line.strip() for line in lines if line.strip()], pa.large_string())
-
     def find(names: list[str]) -> dict[str, str]:
         own = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
         return {"doc_id": own[0] if len(own) == 1 else find_column(names, "doc_id")}
 
-    has_columns = is_path or any(
-        hasattr(type(corpus), name) for name in ("columns", "column_names", "schema")
-    )
-    if isinstance(corpus, Mapping):  # of columns, or with an entry for each document
-        has_columns = any(normalised(str(name)) in _CORPUS_IDS for name in list(corpus)[:9])
-        has_columns &= not any(isinstance(each, str | Mapping) for each in corpus.values())
-    if has_columns:
-        return plain_ids(read_columns(corpus, find, ())["doc_id"])
-    ids = (
-        sorted(corpus) if isinstance(corpus, Set) else list(corpus) if isinstance(corpus, Mapping) else corpus
-    )
-    found = whole_ids(plain(arrow_column("corpus", ids)))
+    has_columns = any(hasattr(type(corpus), name) for name in ("columns", "column_names", "schema"))
+    if has_columns or isinstance(corpus, str | os.PathLike | Mapping):
+        with about("corpus"):
+            return plain_ids(read_columns(corpus, find, ())["doc_id"])
+    found = whole_ids(plain(arrow_column("corpus", corpus)))
     if pa.types.is_floating(found.type) or pa.types.is_nested(found.type):
         raise InputTypeError(f"corpus holds {found.type}; expected ids that are texts or whole numbers")
     return plain_ids(found)
@@ -238,13 +213,6 @@ def _of_judgments(pairs: _Pairs, corpus: Any) -> Iterator[_Row]:
     differ = lowest < highest
     yield pairs.found_pairs("documents with two grades for a query", differ)
     yield pairs.found_pairs("documents judged twice with one grade", pairs.is_repeated & ~differ)
-    if side.kept is not None and _TEXT in side.kept.column_names:
-        texts = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[_TEXT].cast(pa.large_string())))
-        codes = array_of(combine(texts).dictionary_encode().indices, -1)  # numbered by first appearance
-        known = np.flatnonzero(codes >= 0)
-        shared = known[np.bincount(codes[known])[codes[known]] > 1]
-        shared = shared[np.argsort(codes[shared], kind="stable")]
-        yield _found("queries with the same text", len(known), (side.queries, shared))
 
 
 def _lacking(ids: Any, others: Any) -> Int64:
@@ -307,3 +275,137 @@ def _of_run(judged: Side, run: Side, by: list[str], cutoffs: Sequence[int], leas
             counts = int(np.diff(ends)[queries].sum()), int(returned[queries].sum())
             verdict = HOLDS if share >= least else FAILS
             yield _row(f"judged at {cutoff}", *counts, verdict, slice=name, share=share)
+
+
+# ---- pools ----
+
+
+@known_arguments
+@with_roles_of_both
+def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: Unpack[JoinKeywords]) -> Table:
+    """Pool the first documents of several runs: what to judge so that their comparison is fair.
+
+    Parameters
+    ----------
+    runs : mapping of names to runs
+        Each run is a path, a table or a dict, as `evaluate` takes it. Numbers in one run match their text in
+        another.
+    depth : int
+        Number of documents to take from each run and query. Documents with equal scores are ordered by
+        falling id, as in `read_trec`.
+    qrels : optional
+        The judgments so far: a path, a table or a dict.
+    query, doc_id, relevance, score, rank, weight, keep
+    nan, ascending, unjudged, grades, types, columns, sep, decimal, relevant_ids, retrieved_ids, duplicates
+        Columns and how to read them, as in `Rankings.from_qrels_run`.
+
+    Returns
+    -------
+    Table
+        A row for each query and document; queries in order of first appearance, documents of a query by best
+        rank, then by id. Columns: query; document; best_rank, the lowest rank in any run, from 1; systems, a
+        list of the names of the runs that return the document up to `depth`; judged, whether `qrels` has its
+        grade. A negative grade does not count as a judgment.
+
+    Warns
+    -----
+    FastndcgWarning
+        No document of the runs is judged.
+
+    Raises
+    ------
+    InputError, InputTypeError, ColumnError, SourceError
+        No runs, or not a mapping; a depth below 1; a document twice in one run or in `qrels`; input that
+        `Rankings.from_qrels_run` refuses.
+
+    See Also
+    --------
+    check_judgments : share of judged documents by run and slice.
+
+    References
+    ----------
+    Sparck Jones and van Rijsbergen, Report on the need for and provision of an ideal information retrieval
+    test collection, 1975; Buckley, Dimmick, Soboroff and Voorhees, Information Retrieval 2007, on its limits.
+
+    Examples
+    --------
+    >>> runs = {"bm25": {"q": ["a", "b", "c"]}, "dense": {"q": {"b": 0.9, "a": 0.4}}}
+    >>> pool(runs, depth=2, qrels={"q": {"a": 1}})
+    query  document  best_rank  systems      judged
+    q      a                 1  bm25, dense     yes
+    q      b                 1  bm25, dense
+    """
+    depth = check_whole("depth", depth, 1)
+    if not isinstance(runs, Mapping):
+        raise InputTypeError(
+            f"runs is a {type(runs).__name__}; expected a mapping of names to runs, "
+            'as in pool({"bm25": run, "dense": other_run})'
+        )
+    if not runs or len(set(map(str, runs))) < len(runs):
+        raise InputError(f"expected at least one run, each with its own name; got {[*runs]}")
+    named = Roles.of(roles, "pool", OF_ONE_TABLE)
+    sides = [
+        with_ranked_nan(side_of_any(f'run "{name}"', run, "score", named), named.nan)
+        for name, run in runs.items()
+    ]
+    if qrels is not None:
+        sides.append(side_of_any("qrels", qrels, "relevance", named))
+    queries, of_query = _numbered([side.queries for side in sides])
+    documents, of_document = _numbered([side.docs for side in sides])
+    places = places_of(documents)
+    returned, every, known = [], [np.empty(0, np.int64)], np.empty(0, np.int64)
+    for number, side in enumerate(sides):
+        query, document = of_query[number][side.codes], places[of_document[number]]
+        pairs = query * len(documents) + document  # rise with the query, then with the document
+        _check_once(side, pairs)
+        if number == len(runs):
+            known, ours = pairs[side.values >= 0], np.concatenate(every)
+            if len(ours) and len(pairs) and not np.isin(ours, pairs).any():
+                warn(
+                    f"no document of the runs is judged; if that is not meant, compare how ids are written: "
+                    f"{_first_ids(side)} there, {_first_ids(sides[0])} here"
+                )
+            break
+        every.append(pairs)
+        order = np.lexsort((-document, falling_keys(side.values), query))
+        lengths = np.diff(np.flatnonzero(np.diff(query[order], prepend=-1, append=-1)))
+        ranks = runs_of(1, lengths)
+        chosen = order[ranks <= depth]
+        returned.append((np.full(len(chosen), number), pairs[chosen], ranks[ranks <= depth]))
+    systems, pairs, ranks = (np.concatenate(column) for column in zip(*returned, strict=True))
+    order = np.lexsort((systems, pairs))
+    pairs, starts = np.unique(pairs[order], return_index=True)
+    best = np.minimum.reduceat(ranks[order], starts) if len(starts) else starts
+    judged = np.isin(pairs, known)
+    query, document = np.divmod(pairs, max(len(documents), 1))
+    names = pa.array(map(str, runs), pa.string()).take(pa.array(systems[order]))
+    columns = {
+        "query": as_texts(queries.take(pa.array(query))),
+        "document": as_texts(documents.take(pa.array(np.argsort(places)[document]))),
+        "best_rank": pa.array(best),
+        "systems": pa.LargeListArray.from_arrays(pa.array(np.append(starts, len(order)), pa.int64()), names),
+        "judged": pa.array(judged),
+    }
+    return Table(pa.table(columns).take(pa.array(np.lexsort((document, best, query)))), 2)
+
+
+def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
+    """The distinct ids of several columns in order of first appearance, and their numbers in each column."""
+    ids = alike(*columns)
+    found = pa.concat_arrays(ids).dictionary_encode()
+    codes = array_of(found.indices).astype(np.int64)
+    return found.dictionary, np.split(codes, np.cumsum([len(each) for each in ids])[:-1])
+
+
+def _check_once(side: Side, pairs: Int64) -> None:
+    """Raise for a document that appears twice in a query."""
+    ordered = np.sort(pairs)
+    if (ordered[1:] == ordered[:-1]).any():
+        _, first, number = np.unique(pairs, return_index=True, return_inverse=True)
+        second = int(np.argmax(first[number] < np.arange(len(pairs))))
+        raise duplicate(side, int(first[number[second]]), second)
+
+
+def _first_ids(side: Side) -> str:
+    """The first ids of queries and documents, for a message."""
+    return " and ".join(sample(as_texts(plain_ids(ids))) for ids in (side.queries, side.docs))
