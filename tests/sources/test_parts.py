@@ -140,9 +140,7 @@ def test_queries_that_several_partitions_share(name):
     schema = expected.to_arrow().schema
     rows = pa.concat_tables([schema.empty_table(), *brought_together(task, tables, schema)])
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
-    sums = [
-        each for table in brought_together(task, tables, None) for each in scoring.unpickle_rows(table)
-    ]
+    sums = [each for table in brought_together(task, tables, None) for each in scoring.unpickle_rows(table)]
     summary = scoring.summary_of(task, sums).to_arrow()
     expected = expected.summary().to_arrow().select(summary.column_names)
     assert engines.rows_of(summary) == engines.rows_of(expected)
