@@ -354,7 +354,7 @@ class CsvDataset(FileDataset):
 CSV: Format = Format(
     "CSV",
     (".csv", ".tsv"),
-    open=lambda *given: CsvDataset.open(CSV, *given),
+    open=lambda *arguments: CsvDataset.open(CSV, *arguments),
     options=(*OF_TEXT, "columns"),
     has_lists=False,
     unpacks=True,

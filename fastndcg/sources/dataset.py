@@ -267,10 +267,10 @@ class FileDataset(Dataset, ABC):
                 if name not in schema.names:
                     raise ColumnError(f'{file.path} has no column "{name}", which other files have')
                 known.append((file.path, schema.field(name).type))
-        found = {
+        types = {
             name: common_type(name, known, partial(self.joined_type, name)) for name, known in kinds.items()
         }
-        return found | {name: kind for name, kind in self.text.types.items() if name in names}
+        return types | {name: kind for name, kind in self.text.types.items() if name in names}
 
     def size(self) -> tuple[int, float]:
         with reading(self.first, self.format.name):

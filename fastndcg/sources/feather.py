@@ -57,7 +57,7 @@ FEATHER: Format = Format(
     "Feather",
     (".feather", ".arrow", ".arrows", ".ipc"),
     _FILE + rb"|\xff\xff\xff\xff",
-    open=lambda *given: FeatherDataset.open(FEATHER, *given),
+    open=lambda *arguments: FeatherDataset.open(FEATHER, *arguments),
 )
 
 

@@ -63,9 +63,9 @@ def format_of(
     'TREC'
     """
     named, text = format_of_name(name), start.removeprefix(_BOM).lstrip()
-    for found in TABLES:
-        if re.match(found.begins, start):
-            return NESTED if found is JSON and _is_nested(text) else found
+    for kind in TABLES:
+        if re.match(kind.begins, start):
+            return NESTED if kind is JSON and _is_nested(text) else kind
     is_text, lines = bool(text) and b"\0" not in start, re.split(rb"[\r\n]+", text)
     line = first_row(
         lines, *((QRELS, RUN) if has_rank is None else (RUN, THREE_FIELDS) if has_rank else (QRELS,))

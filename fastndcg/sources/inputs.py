@@ -108,13 +108,13 @@ def stream_of(data: Any) -> GivenTable:
     opened: list[Any] = []  # the last one
 
     def make() -> Frame:
-        given = data() if is_function else data
-        if isinstance(given, Iterator) and any(given is each for each in opened):
+        source = data() if is_function else data
+        if isinstance(source, Iterator) and any(source is each for each in opened):
             raise InputError(
-                f"data is a {type_name(given)}, which can be read only once, and was already read; {ANEW}"
+                f"data is a {type_name(source)}, which can be read only once, and was already read; {ANEW}"
             )
-        opened[:] = [given]
-        return _of_parts(iter(given)) if _is_parts(given) else frame_of(given)
+        opened[:] = [source]
+        return _of_parts(iter(source)) if _is_parts(source) else frame_of(source)
 
     first = make()
     waiting = [first]
@@ -249,18 +249,18 @@ def read_columns(
 
 
 def usual_columns(
-    names: list[str], usual: Mapping[str, Collection[str]], given: Mapping[str, str | None], *needed: str
+    names: list[str], usual: Mapping[str, Collection[str]], named: Mapping[str, str | None], *needed: str
 ) -> dict[str, str]:
     """Return the column of each role: the one that the caller names, or else the first with a usual name.
 
     Roles without a column are left out unless they are `needed`. Raises as `find_columns` does.
     """
-    found = {}
-    for role, own in given.items():
+    columns = {}
+    for role, explicit in named.items():
         known = next((name for name in names if normalised(str(name)) in usual[role]), None)
-        if own is not None or known is not None or role in needed:
-            found[role] = check_column(names, role, own if own is not None else known or role)
-    return found
+        if explicit is not None or known is not None or role in needed:
+            columns[role] = check_column(names, role, explicit if explicit is not None else known or role)
+    return columns
 
 
 def is_path(data: Any) -> bool:

@@ -45,10 +45,10 @@ class JsonDataset(FileDataset):
     def begin(file: File) -> pa.Schema:
         block = _first_lines(file)
         try:
-            found = _parse(block).schema
+            inferred = _parse(block).schema
         except pa.ArrowInvalid as error:
             raise _fault(file, block, None, 0, error) from None
-        return pa.schema([(field.name, _without_times(field.type)) for field in found])
+        return pa.schema([(field.name, _without_times(field.type)) for field in inferred])
 
     def first_rows(self) -> tuple[pa.Table, float]:
         block = _first_lines(self.files[0])

@@ -218,7 +218,7 @@ def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
     except pa.ArrowInvalid as error:
         if "Empty CSV" in str(error):
             raise SourceError(f"{path} is empty; expected {wanted} on each line") from None
-        found = re.search(r"Row #(\d+): .*?invalid value '(.*)'", str(error), re.DOTALL)
-        reason = f'line {found[1]} has "{found[2]}"' if found else str(error)
+        match = re.search(r"Row #(\d+): .*?invalid value '(.*)'", str(error), re.DOTALL)
+        reason = f'line {match[1]} has "{match[2]}"' if match else str(error)
         raise SourceError(f"{path}: {reason}; expected {wanted} on each line") from None
     return as_array("number", table["number"])

@@ -107,8 +107,8 @@ class File(NamedTuple):
     @property
     def partition(self) -> dict[str, str | None]:
         """Keys and values of the parent folders named `key=value`."""
-        found = map(_PARTITION.fullmatch, self.path.split("/")[:-1])
-        pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
+        matches = map(_PARTITION.fullmatch, self.path.split("/")[:-1])
+        pairs = [(unquote(match[1]), unquote(match[2])) for match in matches if match]
         return {key: None if value == _HIVE_NULL else value for key, value in pairs}
 
     def open(self) -> pa.NativeFile:
@@ -251,12 +251,12 @@ def read_once(path: str) -> str:
     return MemoryFile(path, Path(path).read_bytes) if is_pipe else path
 
 
-def read_each_once(*given: Any) -> list[Any]:
+def read_each_once(*inputs: Any) -> list[Any]:
     """Apply `read_once` to paths, so that a pipe passed twice is read once; leaves other data as it is."""
-    paths = {os.fspath(each) for each in given if isinstance(each, str | os.PathLike)}
+    paths = {os.fspath(each) for each in inputs if isinstance(each, str | os.PathLike)}
     once = {path: read_once(path) for path in paths if path}
     return [
-        once.get(os.fspath(each), each) if isinstance(each, str | os.PathLike) else each for each in given
+        once.get(os.fspath(each), each) if isinstance(each, str | os.PathLike) else each for each in inputs
     ]
 
 

@@ -42,12 +42,12 @@ def find_files(paths: list[PathLike], kind: Format) -> list[File]:
     """
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
-    found = [(place, file) for place, path in enumerate(paths) for file in _expand(path, kind)]
-    if len(found) == 1:
-        return [found[0][1]]
+    expanded = [(place, file) for place, path in enumerate(paths) for file in _expand(path, kind)]
+    if len(expanded) == 1:
+        return [expanded[0][1]]
     files: list[File] = []
     seen: dict[object, tuple[int, str]] = {}
-    for place, file in found:
+    for place, file in expanded:
         identity = identity_of(file.path) if file.is_local else file.path
         first, name = seen.setdefault(identity, (place, file.path))
         if first != place:
@@ -90,10 +90,10 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
     if isinstance(text, MemoryFile) or (file.is_local and Path(file.path).is_file()):
         return [file]
     with reading(text, kind.name):
-        is_a, found = _listed(file)
+        is_a, listed = _listed(file)
         if is_a not in (fs.FileType.NotFound, fs.FileType.Directory):
             return [file]
-        each = [file._replace(path=inside) for inside in found]
+        each = [file._replace(path=inside) for inside in listed]
         # Hive and Trino write Parquet files without an ending
         files = [one for one in each if kind.has_ending(one.path)] or [
             one for one in each if "." not in basename(one.path) and re.match(kind.begins, one.start(8)[0])
@@ -101,21 +101,21 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
         if files:
             return files
         if is_a == fs.FileType.Directory:
-            some = f" (it has {basename(found[0])})" if found else ""
+            some = f" (it has {basename(listed[0])})" if listed else ""
             missing = f"{text} is a folder without {kind.name} files{some}"
-        elif found:
+        elif listed:
             missing = f"none of the files that match {text} is {kind.name}"
         elif _WILDCARDS.search(file.path):
             missing = f'no file matches "{text}"'
         else:
             parent, _, name = file.path.rpartition("/")
-            near = fs.FileSelector(parent or ("/" if file.path[:1] == "/" else "."), allow_not_found=True)
-            known = (file.filesystem or fs.LocalFileSystem()).get_file_info(near)
+            selector = fs.FileSelector(parent or ("/" if file.path[:1] == "/" else "."), allow_not_found=True)
+            siblings = (file.filesystem or fs.LocalFileSystem()).get_file_info(selector)
             if is_notation(text):
                 raise SourceError(
                     f'{text} is a measure, not a file; name the data first, then measure="{text}"'
                 )
-            hint = suggest(name, [info.base_name for info in known if info.base_name[0] != "."])
+            hint = suggest(name, [info.base_name for info in siblings if info.base_name[0] != "."])
             raise SourceError(f"{text} does not exist.{hint} Check the path.")
         step = f", or name each file, as in {text}/*" if is_a == fs.FileType.Directory else ""
         raise SourceError(f"{missing}; expected names that end in {kind.expected}. Check the path{step}.")
@@ -139,35 +139,35 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
     parts = pattern.split("/")
     fixed = next(place for place, part in enumerate(parts) if _WILDCARDS.search(part))
     start = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")
-    found = [filesystem.get_file_info(start)]
+    matches = [filesystem.get_file_info(start)]
     for part in parts[fixed:]:
-        folders = [info for info in found if info.type == fs.FileType.Directory]
+        folders = [info for info in matches if info.type == fs.FileType.Directory]
         if part == "**":
             deeper = [info for folder in folders for info in _inside(filesystem, folder, recursive=True)]
-            found = [*folders, *(info for info in deeper if not _hidden(info.path[len(start) :]))]
+            matches = [*folders, *(info for info in deeper if not _hidden(info.path[len(start) :]))]
         else:
             inside = [info for folder in folders for info in _inside(filesystem, folder)]
-            found = [info for info in inside if fnmatchcase(info.base_name, part)]
+            matches = [info for info in inside if fnmatchcase(info.base_name, part)]
             if not _hidden(part):
-                found = [info for info in found if not _hidden(info.base_name)]
-    return found
+                matches = [info for info in matches if not _hidden(info.base_name)]
+    return matches
 
 
 def _inside(
     filesystem: fs.FileSystem, folder: fs.FileInfo, *, recursive: bool = False
 ) -> Iterable[fs.FileInfo]:
     """List a folder, and with `recursive` its subfolders, entering each once: links may lead up."""
-    found, seen, waiting = list[fs.FileInfo](), set[object](), [folder]
+    entries, seen, waiting = list[fs.FileInfo](), set[object](), [folder]
     if not recursive or not isinstance(filesystem, fs.LocalFileSystem):
-        found += filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))
-        return found
+        entries += filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))
+        return entries
     for inner in waiting:  # grows in the loop
         if (identity := identity_of(inner.path)) not in seen:
             seen.add(identity)
             inside = filesystem.get_file_info(fs.FileSelector(inner.path))
-            found += inside
+            entries += inside
             waiting += [info for info in inside if info.type == fs.FileType.Directory]
-    return found
+    return entries
 
 
 def identity_of(path: str) -> object:

@@ -91,24 +91,24 @@ class SeenKeys:
         """Add keys. Returns the positions of keys that were in the set already, or are added twice."""
         order = np.argsort(keys, kind="stable")
         new = keys[order]
-        found = np.zeros(len(new), np.bool_)
-        found[1:] = new[1:] == new[:-1]
+        is_known = np.zeros(len(new), np.bool_)
+        is_known[1:] = new[1:] == new[:-1]
         for old in self._sorted:
             if len(new) and old[0] <= new[-1] and new[0] <= old[-1]:
                 place = np.searchsorted(old, new)
-                found |= old[np.minimum(place, len(old) - 1)] == new
+                is_known |= old[np.minimum(place, len(old) - 1)] == new
         if len(new):
             self._sorted.append(new)
         while len(self._sorted) > 1:
             one, other = self._sorted[-2:]
-            apart = bool(one[-1] < other[0] or other[-1] < one[0])
-            if len(one) > 2 * len(other) or (len(one) >= _LONG and apart):
+            is_disjoint = bool(one[-1] < other[0] or other[-1] < one[0])
+            if len(one) > 2 * len(other) or (len(one) >= _LONG and is_disjoint):
                 break
             merged = np.concatenate([one, other])
             del self._sorted[-2:], one, other  # frees memory for the sort, which needs half as much again
             merged.sort(kind="stable")  # merges the two sorted runs
             self._sorted.append(merged)
-        return np.sort(order[found])
+        return np.sort(order[is_known])
 
 
 # ---- rows on disk ----

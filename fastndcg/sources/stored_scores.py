@@ -50,8 +50,8 @@ def find_stored(dataset: Dataset, roles: Roles) -> Stored | None:
 
 def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
     """Return the measures of the last columns. Text does not store their original notation."""
-    given = {"relevance": roles.relevance, "score": roles.score}
-    if all(name in schema.names or fitting(schema.names, role) for role, name in given.items()):
+    named = {"relevance": roles.relevance, "score": roles.score}
+    if all(name in schema.names or fitting(schema.names, role) for role, name in named.items()):
         return []
     measures: list[Measure] = []
     for field in reversed(list(schema)[1:]):  # the first is the id
@@ -87,15 +87,15 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
         raise InputError(
             f'column "{ids}" of {path} has {count_of(table[ids].null_count, "null")}; give each query its id'
         )
-    found: dict[str | None, Scores] = {}
+    results: dict[str | None, Scores] = {}
     runs = dict.fromkeys(table["run"].to_pylist()) if is_several else {None: None}
     for run in runs:
         part = table.filter(pc.equal(table["run"], run)).drop_columns("run") if is_several else table
-        scores = found[run] = _scores_of(path, part, names, wanted)
+        scores = results[run] = _scores_of(path, part, names, wanted)
         scores.__dict__["_signatures"] = _still_true(
             scores, stored.signatures.get(run or "", stored.signatures)
         )
-    return found
+    return results
 
 
 def _still_true(scores: Scores, signatures: Any) -> dict[str, str]:

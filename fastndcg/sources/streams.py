@@ -349,8 +349,8 @@ def _evaluate(stream: TableStream, score: Callable[[Rankings], Scores], *, regro
     first_rows: list[Int64] = []
     digests = digests_of(stream._nothing())
     stream._documents = 0
-    with closing(stream._parts(regroup=regroup)) as found:
-        for rankings, rows in found:
+    with closing(stream._parts(regroup=regroup)) as stream_parts:
+        for rankings, rows in stream_parts:
             rows_of_part = rankings.n_queries if stream._is_lists else rankings.n_docs
             with dispatch.part_of(stream.n_rows, rows_of_part):
                 attached = score(rankings)
@@ -415,8 +415,8 @@ def bytes_of(memory: int | str | None) -> int:
     """
     if memory is None:
         return _MEMORY
-    found = re.fullmatch(_AMOUNT, str(memory), re.IGNORECASE)
-    number = float(found[1]) * (1 << _UNITS[found[2].lower()]) if found else 0.0
+    match = re.fullmatch(_AMOUNT, str(memory), re.IGNORECASE)
+    number = float(match[1]) * (1 << _UNITS[match[2].lower()]) if match else 0.0
     if not _LEAST_MEMORY <= number < 1 << 60:
         shown = f'"{memory}"' if isinstance(memory, str) else repr(memory)
         raise InputError(

@@ -124,16 +124,16 @@ def read_lines(path: PathLike, *forms: Form, threads: int | None = None, size: i
         yield _by_csv(form, block) or _by_pattern(form, block), block
 
     blocks, lines, last = list[Block](), 0, b""
-    tell, told = tell_of_bytes.get(), 0
+    tell, reported = tell_of_bytes.get(), 0
     try:
-        with stream, closing(decoded_ahead(readers(), threads or processors())) as found:
-            for block, text in found:
+        with stream, closing(decoded_ahead(readers(), threads or processors())) as decoded:
+            for block, text in decoded:
                 blocks.append(block)
                 lines += len(block.values) + len(block.skipped)
                 last = text if len(block.values) else last
-                now = told + len(text) if packed is None else packed.tell()
-                tell(now - told)
-                told = now
+                position = reported + len(text) if packed is None else packed.tell()
+                tell(position - reported)
+                reported = position
     except MalformedError as error:
         expected = form.expected
         if len(forms) > 1 and (not lines or form is not forms[0]):
@@ -248,23 +248,23 @@ def _by_csv(form: Form, block: bytes) -> Block | None:
     except pa.ArrowInvalid:
         return None
     columns = {name: table[name].combine_chunks() for name in table.column_names}
-    found = _block(columns, array_of(columns["value"]), np.empty(0, np.int64))
+    result = _block(columns, array_of(columns["value"]), np.empty(0, np.int64))
     # a pattern, because pyarrow imports pandas to compare with a Python value
-    is_comment = pc.any(pc.match_substring_regex(found.queries, "^#$")).as_py()
-    return None if len(table) != rows or is_comment else found
+    is_comment = pc.any(pc.match_substring_regex(result.queries, "^#$")).as_py()
+    return None if len(table) != rows or is_comment else result
 
 
 def _rows_of_one_form(block: Array, fields: int) -> int:
     """Return the number of rows if each has `fields` fields with one blank after each, otherwise 0."""
-    rows, found = 0, 0
+    rows, n_blanks = 0, 0
     for at in range(0, len(block) if fields else 0, _SLICE):
         part = block[at : at + _SLICE + 1]  # and the first byte of the next one
         blanks = part <= _BLANK
         if (not at and blanks[0]) or (blanks[1:] & blanks[:-1]).any():
             return 0
-        found += int(np.count_nonzero(blanks[:_SLICE]))
+        n_blanks += int(np.count_nonzero(blanks[:_SLICE]))
         rows += int(np.count_nonzero(part[:_SLICE] == _NEWLINE))
-    return rows if found == rows * fields else 0
+    return rows if n_blanks == rows * fields else 0
 
 
 def _by_pattern(form: Form, block: bytes) -> Block:
@@ -275,8 +275,8 @@ def _by_pattern(form: Form, block: bytes) -> Block:
     buffers = [None, pa.py_buffer(np.append(0, ends)), pa.py_buffer(block)]
     lines = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
     patterns = _patterns(form) if b"\t" in block else _patterns(form)[-1:]
-    found = pc.coalesce(*(pc.extract_regex(lines, pattern) for pattern in patterns))
-    is_row = array_of(found.is_valid()).copy()
+    matches = pc.coalesce(*(pc.extract_regex(lines, pattern) for pattern in patterns))
+    is_row = array_of(matches.is_valid()).copy()
     if len(patterns) > 1:  # where a field between tabs is empty, blanks in another must not separate fields
         of_tabs = array_of(pc.match_substring_regex(lines, patterns[0]))
         is_row &= of_tabs | (array_of(pc.count_substring(lines, "\t")) != len(form.fields) - 1)
@@ -289,8 +289,8 @@ def _by_pattern(form: Form, block: bytes) -> Block:
         reason = "a field between tabs is empty" if _has_all_tabs(line, form) else ""
         raise MalformedError(int(malformed[0]), line, reason)
     others, rows = np.flatnonzero(~is_row), np.flatnonzero(is_row)
-    found = found.take(pa.array(rows)) if len(others) else found
-    columns = dict(zip([field.name for field in found.type], found.flatten(), strict=True))
+    matches = matches.take(pa.array(rows)) if len(others) else matches
+    columns = dict(zip([field.name for field in matches.type], matches.flatten(), strict=True))
     numbers = columns["value"]
     try:
         values = array_of(as_text(numbers).cast(pa.float64()))
@@ -351,10 +351,10 @@ def _has_all_tabs(line: bytes, form: Form) -> bool:
 
 def _match(line: bytes, form: Form) -> dict[str, bytes] | None:
     patterns = _patterns(form)
-    found = re.match(patterns[0].encode(), line)
-    if found is None and len(patterns) > 1 and not _has_all_tabs(line, form):
-        found = re.match(patterns[1].encode(), line)
-    return found and found.groupdict(b"")
+    match = re.match(patterns[0].encode(), line)
+    if match is None and len(patterns) > 1 and not _has_all_tabs(line, form):
+        match = re.match(patterns[1].encode(), line)
+    return match and match.groupdict(b"")
 
 
 def words(line: bytes) -> list[bytes]:
@@ -367,7 +367,7 @@ def is_row(line: bytes, *forms: Form) -> bool:
     >>> is_row(b"301\t0\tNew York\t1", QRELS), is_row(b"301 0 New York 1", QRELS)
     (True, False)
     """
-    return any((found := _match(line, form)) and is_number(found["value"]) for form in forms)
+    return any((fields := _match(line, form)) and is_number(fields["value"]) for form in forms)
 
 
 def is_comment(line: bytes, *forms: Form) -> bool:

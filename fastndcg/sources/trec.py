@@ -299,11 +299,11 @@ def rankings_by_name(
         return None
     of_intents = any(measure.definition.method == "intents" for measure in measures)
     judged = side_of_any("qrels", qrels, "relevance", roles, intents=of_intents)
-    found = {}
+    results = {}
     for name, each in runs.items():
         with about(name):
-            found[name] = rankings_of_both(judged, each, roles, name=f"run[{name!r}]")
-    return found
+            results[name] = rankings_of_both(judged, each, roles, name=f"run[{name!r}]")
+    return results
 
 
 def runs_by_name(data: Any) -> dict[str, Any] | None:
@@ -393,17 +393,17 @@ def file_side(
         return side, None
     opened = found_files.open(threads)
     try:
-        found = find_columns(opened.first, opened.names, role, roles, opened.type_of, intents=intents)
+        chosen = find_columns(opened.first, opened.names, role, roles, opened.type_of, intents=intents)
     except ColumnError as error:
         raise opened.explain(error, role) from None
-    opened.look_at_ranks([found.query], found.value or "", found.compared_ranks)
+    opened.look_at_ranks([chosen.query], chosen.value or "", chosen.compared_ranks)
     has_words = roles.grades is not None and role == "relevance"
-    numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
-    grades = found.value if role == "relevance" else None
+    numbers = [each for each in (None if has_words else chosen.value, roles.weight) if each in chosen.names]
+    grades = chosen.value if role == "relevance" else None
     text = TextTypes(numbers, None, (), grades, roles.given_types)
-    table = replace(opened, text=text).table(found.names)
-    side = side_of_table(name, table, found, role, opened.first_row, is_text=opened.format is CSV)
-    return side, found.taken(role)
+    table = replace(opened, text=text).table(chosen.names)
+    side = side_of_table(name, table, chosen, role, opened.first_row, is_text=opened.format is CSV)
+    return side, chosen.taken(role)
 
 
 # ---- TREC files and runs of MS MARCO ----
@@ -497,21 +497,21 @@ def queries_of_json(name: str, text: str, duplicates: Duplicates = "refuse") -> 
     """Parse a JSON object from query to documents. Raises for a query or a document that appears twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            is_query = all(isinstance(value, dict | list) for value in found.values())
+        unique = dict(pairs)
+        if len(unique) < len(pairs):
+            is_query = all(isinstance(value, dict | list) for value in unique.values())
             if duplicates == "first" and not is_query:
                 return dict(reversed(pairs))
             keys = [key for key, _ in pairs]
             again = next(key for key in keys if keys.count(key) > 1)
             what, choice = ("query", "") if is_query else ("document", OR_FIRST)
             raise InputError(f'{name}: {what} "{again}" appears twice; drop one of the two{choice}')
-        return found
+        return unique
 
     try:
-        found: dict[str, Any] = json.loads(text, object_pairs_hook=once)
+        queries: dict[str, Any] = json.loads(text, object_pairs_hook=once)
     except FastndcgError:
         raise
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{name} cannot be read: {error}; expected {WANTED}") from None
-    return found
+    return queries

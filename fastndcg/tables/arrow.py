@@ -101,11 +101,11 @@ def _fields_of_rows(
     grades = plain(table[columns.relevance])
     relevance, graded = grades_in(columns, grades, locator)
     scores = scores_in(columns, plain(table[columns.score]), locator)
-    found = _of_documents(columns, lambda name: plain(table[name]), graded, len(grades), locator)
+    optional = _of_documents(columns, lambda name: plain(table[name]), graded, len(grades), locator)
     query_ids = decode(grouped.query_ids)
     locator = locator._replace(offsets=grouped.offsets, query_ids=query_ids)
     if grouped.codes is not None:
-        found = {name: value.take(grouped.rows) for name, value in found.items()}
+        optional = {name: value.take(grouped.rows) for name, value in optional.items()}
         relevance, scores = grouped.in_order(relevance, scores)
         locator = locator._replace(grouped=grouped)
     return checked_columns(
@@ -120,7 +120,7 @@ def _fields_of_rows(
         or_first=OR_FIRST,
         queries=_kept_table(kept, to_decode),
         weight=weight,
-        **found,
+        **optional,
     )
 
 
@@ -189,13 +189,13 @@ def _of_documents(
     locator: Locator,
 ) -> dict[str, Any]:
     """Return optional columns as arguments of `checked_columns`; documents not in `graded` are unjudged."""
-    found: dict[str, Any] = {}
+    optional: dict[str, Any] = {}
     if (name := columns.is_judged) is not None:
         graded = combine_flags(flags_in(name, values_of(name), locator), graded)
     if graded is not None:
-        found["is_judged"] = graded
+        optional["is_judged"] = graded
     if (name := columns.doc_id) is not None:
-        found["doc_ids"] = doc_ids_in(name, values_of(name), locator)
+        optional["doc_ids"] = doc_ids_in(name, values_of(name), locator)
     if (name := columns.intents) is not None:
         column = values_of(name)
         if not is_list(column.type):
@@ -203,11 +203,11 @@ def _of_documents(
                 f'column "{name}" is {column.type}; expected a list for each document: '
                 "its grade for each intent"
             )
-        found["intents"] = intent_grades(f'column "{name}"', column, documents)
+        optional["intents"] = intent_grades(f'column "{name}"', column, documents)
     if (name := columns.propensity) is not None:
         values = numbers_in(column_name(name), values_of(name), "probabilities", locator)
-        found["propensity"] = checked_propensity(f'column "{name}"', values, locator)
-    return found
+        optional["propensity"] = checked_propensity(f'column "{name}"', values, locator)
+    return optional
 
 
 # ---- lists ----
@@ -229,7 +229,7 @@ def _fields_of_lists(
 
     relevance, graded = grades_in(columns, grades, locator)
     scores = scores_in(columns, values_of(names[1]), locator)
-    found = _of_documents(columns, values_of, graded, len(grades), locator)
+    optional = _of_documents(columns, values_of, graded, len(grades), locator)
     if not columns.named:
         what = f'columns "{names[0]}" and "{names[1]}" hold'
         as_grades = f'relevance="{names[0]}", score="{names[1]}"'
@@ -244,7 +244,7 @@ def _fields_of_lists(
         nan=columns.nan,
         asks_for_ids=columns.asks_for_ids,
         **of_queries,
-        **found,
+        **optional,
     )
 
 

@@ -222,14 +222,14 @@ def _cast_offsets(name: str, values: npt.ArrayLike, rows: int, of: str) -> Int64
 
 def _cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> JudgedPool:
     try:
-        given_offsets, given_grades = judged
+        pool_offsets, pool_grades = judged
     except (TypeError, ValueError):
         raise InputTypeError(
             f"judged is a {type(judged).__name__}; expected the pair (offsets, "
             "relevance) of all judged documents"
         ) from None
-    grades = cast_grades("judged relevance", given_grades)
-    offsets = _cast_offsets("judged offsets", given_offsets, len(grades), "judged relevance")
+    grades = cast_grades("judged relevance", pool_grades)
+    offsets = _cast_offsets("judged offsets", pool_offsets, len(grades), "judged relevance")
     if len(offsets) - 1 != n_queries:
         raise InputError(
             f"judged has {count_of(len(offsets) - 1, 'query')} and the rankings {n_queries:,}; "
@@ -355,10 +355,10 @@ def _check_grades(name: str, grades: Array, locator: Locator | None) -> None:
 
 def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, locator: Locator) -> None:
     """Warn if a pool has fewer relevant documents than were scored, since R, AP and nDCG may exceed 1."""
-    found = relevance > 0 if is_judged is None else (relevance > 0) & is_judged
+    is_relevant = relevance > 0 if is_judged is None else (relevance > 0) & is_judged
     returned, pooled = (
         np.diff(np.searchsorted(np.flatnonzero(chosen), offsets))
-        for chosen, offsets in ((found, locator.offsets), (judged.relevance > 0, judged.offsets))
+        for chosen, offsets in ((is_relevant, locator.offsets), (judged.relevance > 0, judged.offsets))
     )
     lacking = np.flatnonzero(returned > pooled)
     if len(lacking):
@@ -397,14 +397,14 @@ def _check_doc_ids(
 
 
 def _checked_intents(
-    n_docs: int, judged: JudgedPool | None, locator: Locator, given: dict[str, Any]
+    n_docs: int, judged: JudgedPool | None, locator: Locator, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of intents, of which the caller passed at least one."""
-    if given["intents"] is None:
-        name = next(name for name, value in given.items() if value is not None)
+    if arguments["intents"] is None:
+        name = next(name for name, value in arguments.items() if value is not None)
         raise InputError(f"{name} was passed without intents; also pass those of the scored documents")
-    fields = given | {"intents": intent_grades("intents", given["intents"], n_docs)}
-    if (given["judged_intents"] is None) != (judged is None):
+    fields = arguments | {"intents": intent_grades("intents", arguments["intents"], n_docs)}
+    if (arguments["judged_intents"] is None) != (judged is None):
         here, missing = ("judged_intents", "judged") if judged is None else ("judged", "judged_intents")
         raise InputError(
             f"{here} was passed without {missing}; with intents, the pool needs a grade and a list "
@@ -412,12 +412,12 @@ def _checked_intents(
         )
     sides: list[tuple[Int64, IntentGrades]] = [(locator.offsets, fields["intents"])]
     if judged is not None:
-        pooled = intent_grades("judged_intents", given["judged_intents"], len(judged.relevance))
+        pooled = intent_grades("judged_intents", arguments["judged_intents"], len(judged.relevance))
         fields["judged_intents"] = pooled
         sides.append((judged.offsets, pooled))
-    if given["intent_probabilities"] is None:
+    if arguments["intent_probabilities"] is None:
         return fields
-    chances = probabilities(given["intent_probabilities"], len(locator.offsets) - 1, locator.name_of)
+    chances = probabilities(arguments["intent_probabilities"], len(locator.offsets) - 1, locator.name_of)
     known = np.diff(chances.offsets)
     for offsets, intents in sides:
         query = np.repeat(np.arange(len(known)), np.diff(intents.offsets[offsets]))

@@ -66,12 +66,14 @@ class Frame:
                 f"names {len(columns)}; expected a name for each column of a table without names. In one "
                 "with names, choose columns by query=, relevance= and so on"
             )
-        own = dict(zip(columns, self.names, strict=True))
+        own_names = dict(zip(columns, self.names, strict=True))
 
         def opened(names: list[str]) -> Iterable[pa.Table]:
-            return (table.rename_columns(names) for table in self.open([own[name] for name in names]))
+            return (table.rename_columns(names) for table in self.open([own_names[name] for name in names]))
 
-        return replace(self, names=list(columns), type_of=lambda name: self.type_of(own[name]), open=opened)
+        return replace(
+            self, names=list(columns), type_of=lambda name: self.type_of(own_names[name]), open=opened
+        )
 
     def choose(self, roles: Roles) -> Columns:
         """Find the columns for these roles. Raises as `find_columns` does."""
@@ -284,10 +286,10 @@ def _readable(read: Callable[[], Any]) -> Any:
 def _errors_of_libraries() -> list[type[Exception]]:
     """Return the base classes of errors that DuckDB and the planner of Polars raise."""
     modules = sys.modules.get("duckdb"), sys.modules.get("polars.exceptions")
-    found = (
+    errors = (
         getattr(module, name, None) for module, name in zip(modules, ("Error", "PolarsError"), strict=True)
     )
-    return [each for each in found if each is not None]
+    return [each for each in errors if each is not None]
 
 
 def type_name(data: object) -> str:

@@ -104,11 +104,11 @@ def group_by_query(query_ids: Any) -> Grouped:
             starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
             return Grouped(_entries(ids, starts), np.append(starts, len(codes)).astype(np.int64))
     codes, first_rows, counts = numbers_of(ids)
-    found = _entries(ids, first_rows)
+    entries = _entries(ids, first_rows)
     offsets = np.append(0, np.cumsum(counts))
     if (codes[1:] >= codes[:-1]).all():
-        return Grouped(found, offsets)
-    return Grouped(decode(found), offsets, codes, first_rows)
+        return Grouped(entries, offsets)
+    return Grouped(decode(entries), offsets, codes, first_rows)
 
 
 def _entries(ids: pa.Array, rows: Int64) -> pa.Array:
@@ -138,8 +138,8 @@ def numbers_of(ids: pa.Array) -> Numbers:
             codes, table = np.empty(len(values), np.int32), np.full(n_values, -1, np.int32)
             first_rows, counts = np.empty((2, n_values), np.int64)
             arguments = values, table, codes, first_rows, counts
-            found = dispatch.run("rows.codes_by_first_appearance", len(values), *arguments)
-            return Numbers(codes, first_rows[:found], counts[:found])
+            n_ids = dispatch.run("rows.codes_by_first_appearance", len(values), *arguments)
+            return Numbers(codes, first_rows[:n_ids], counts[:n_ids])
     encoded = ids.dictionary_encode()
     codes = array_of(encoded.indices)
     # codes are in order of first appearance: an id first appears where the running maximum rises

@@ -50,20 +50,20 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     >>> intent_grades("intents", [[1, None, 2], None, [0]], 3)
     IntentGrades(offsets=array([0, 2, 2, 3]), numbers=array([0, 2, 0]), grades=array([1, 2, 0]))
     """
-    found = values if isinstance(values, IntentGrades) else _of_lists(name, values)
-    if len(found.offsets) - 1 != rows:
+    result = values if isinstance(values, IntentGrades) else _of_lists(name, values)
+    if len(result.offsets) - 1 != rows:
         raise InputError(
-            f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; "
+            f"{name} has lists for {count_of(len(result.offsets) - 1, 'document')} where there are {rows:,}; "
             "give one for each, which may be empty"
         )
-    if found.grades.dtype.kind == "f" and not np.isfinite(found.grades).all():
-        entry = int(np.argmin(np.isfinite(found.grades)))
+    if result.grades.dtype.kind == "f" and not np.isfinite(result.grades).all():
+        entry = int(np.argmin(np.isfinite(result.grades)))
         raise InputError(
-            f"{name} has the grade {found.grades[entry]} for intent {found.numbers[entry]} "
-            f"of {_document(found.offsets, entry)}; expected finite grades, and None for an intent that it "
+            f"{name} has the grade {result.grades[entry]} for intent {result.numbers[entry]} "
+            f"of {_document(result.offsets, entry)}; expected finite grades, and None for an intent that it "
             "was not judged for"
         )
-    return IntentGrades(*map(plain_numbers, found))
+    return IntentGrades(*map(plain_numbers, result))
 
 
 def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = str) -> IntentProbabilities:

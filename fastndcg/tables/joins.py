@@ -243,7 +243,9 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
     """Return the fields for the queries of `qrels`; `run_codes` has the query of each row of `run`."""
     n = len(qrels.queries)
     judged_docs, run_docs = alike(qrels.docs, run.docs)
-    found, twice = _judged_rows(qrels.codes.astype(np.int64, copy=False), judged_docs, run_codes, run_docs, n)
+    judged_row, twice = _judged_rows(
+        qrels.codes.astype(np.int64, copy=False), judged_docs, run_codes, run_docs, n
+    )
     _refuse_twins(qrels, run, twice, twin_in(run_codes, run_docs, n))
     judged_offsets, judged_rows = group(qrels.codes, n)
     offsets, rows = group(run_codes, n)
@@ -252,18 +254,18 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
         rows = _by_falling_score(run, run_codes, rows, run_docs, ties)
     in_place = len(rows) == len(run.values) and ascends(rows)
     if not in_place:
-        found = found[rows]
+        judged_row = judged_row[rows]
 
     values, pool = qrels.values, qrels.values[judged_rows]
     pool_kept = pool >= 0
     pool_offsets = offsets_of(pool_kept, judged_offsets)
-    is_judged = found >= 0
-    relevance = np.append(values, values.dtype.type(0))[found]  # -1 takes the 0 at the end
+    is_judged = judged_row >= 0
+    relevance = np.append(values, values.dtype.type(0))[judged_row]  # -1 takes the 0 at the end
     is_judged &= relevance >= 0
     intents: dict[str, Any] = {}
     if qrels.intents is not None:
         intents = {
-            "intents": qrels.intents.take(found),
+            "intents": qrels.intents.take(judged_row),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
     fields = cast_columns(
@@ -306,9 +308,9 @@ def _judged_rows(
     wanted = run_codes[rows] * width + places[rows]
     at = np.searchsorted(keys, wanted)
     meets = np.append(keys, -1)[at] == wanted
-    found = np.full(len(run_codes), -1)
-    found[rows[meets]] = order[at[meets]]
-    return found, twin
+    judged_row = np.full(len(run_codes), -1)
+    judged_row[rows[meets]] = order[at[meets]]
+    return judged_row, twin
 
 
 def twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
@@ -465,26 +467,26 @@ def _check_documents(qrels: Side, run: str, fields: dict[str, Any]) -> None:
     has_met = np.diff(offsets_of(met, offsets)) > 0
     returned = np.flatnonzero(np.diff(offsets))
     lacking = returned[~has_met[returned]]
-    found = len(returned) - len(lacking)
-    if not len(lacking) or found >= max(1, _LEAST_FOUND * len(returned)):
+    n_met = len(returned) - len(lacking)
+    if not len(lacking) or n_met >= max(1, _LEAST_FOUND * len(returned)):
         return
     with_judgments = lacking[np.isin(lacking, qrels.codes)]
     query = int([*with_judgments[:1], *lacking[:1]][0])
-    there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query)))) or "none"
-    here = sample(fields["doc_ids"][int(offsets[query]) : int(offsets[query + 1])])
+    judged_ids = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query)))) or "none"
+    returned_ids = sample(fields["doc_ids"][int(offsets[query]) : int(offsets[query + 1])])
     of = f"documents of query {shown(qrels.queries[query])}"
-    if not found:
-        raise _nothing_in_common(qrels, run, "document", f"{of} are {there}", here)
+    if not n_met:
+        raise _nothing_in_common(qrels, run, "document", f"{of} are {judged_ids}", returned_ids)
     warn(
-        f"of {count_of(len(returned), 'query')} of {run} only {found:,} have a document "
-        f"that {qrels.name} judges: {of} are {there} there, {here} here. "
+        f"of {count_of(len(returned), 'query')} of {run} only {n_met:,} have a document "
+        f"that {qrels.name} judges: {of} are {judged_ids} there, {returned_ids} here. "
         "If that is not meant, compare how ids are written."
     )
 
 
-def _nothing_in_common(qrels: Side, run: str, of: str, there: str, here: str) -> InputError:
+def _nothing_in_common(qrels: Side, run: str, of: str, judged_ids: str, returned_ids: str) -> InputError:
     return InputError(
-        f"{qrels.name} and {run} have no {of} in common: {there} there, {here} here. "
+        f"{qrels.name} and {run} have no {of} in common: {judged_ids} there, {returned_ids} here. "
         "Compare how ids are written."
     )
 

@@ -138,9 +138,9 @@ def in_query_order(
     grouped: Grouped, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
 ) -> tuple[Flat, dict[str, Any]]:
     """Bring columns into query order. Also returns the other arguments in that order."""
-    given: dict[str, Any] = {**columns, "query_ids": grouped.query_ids}
+    arguments: dict[str, Any] = {**columns, "query_ids": grouped.query_ids}
     if grouped.codes is None:
-        return (grouped.offsets, relevance, scores, BY_ROW), given
+        return (grouped.offsets, relevance, scores, BY_ROW), arguments
     n_rows, rows = len(grouped.codes), grouped.rows
 
     def of_rows(name: str, values: Any) -> Array:
@@ -151,10 +151,10 @@ def in_query_order(
     grades = cast_grades("relevance", relevance, columns.get("unjudged", "refuse"))
     ordered = grouped.in_order(of_rows("relevance", grades), of_rows("scores", scores))
     for name in ("is_judged", "propensity"):
-        if given.get(name) is not None:
-            given[name] = of_rows(name, given[name])[rows]
-    if given.get("intents") is not None:
-        given["intents"] = intent_grades("intents", given["intents"], n_rows).take(rows)  # type: ignore[arg-type]
-    if given.get("doc_ids") is not None:
-        given["doc_ids"] = arrow_column("doc_ids", given["doc_ids"], n_rows).take(pa.array(rows))
-    return (grouped.offsets, *ordered, Locator(grouped=grouped)), given
+        if arguments.get(name) is not None:
+            arguments[name] = of_rows(name, arguments[name])[rows]
+    if arguments.get("intents") is not None:
+        arguments["intents"] = intent_grades("intents", arguments["intents"], n_rows).take(rows)  # type: ignore[arg-type]
+    if arguments.get("doc_ids") is not None:
+        arguments["doc_ids"] = arrow_column("doc_ids", arguments["doc_ids"], n_rows).take(pa.array(rows))
+    return (grouped.offsets, *ordered, Locator(grouped=grouped)), arguments

@@ -45,12 +45,12 @@ def split_alike(
 
     `or_else` ends the message where they are not.
     """
-    own, values = split_lists(name, column, locator)
-    if not np.array_equal(own, offsets):
-        row = int(np.argmax(np.diff(own) != np.diff(offsets)))
+    own_offsets, values = split_lists(name, column, locator)
+    if not np.array_equal(own_offsets, offsets):
+        row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
         raise InputError(
             f"query {locator.name_of(row)} has {count_of(np.diff(offsets)[row], 'value')} in column "
-            f'"{first}" and {np.diff(own)[row]:,} in column "{name}"; expected lists of equal lengths'
+            f'"{first}" and {np.diff(own_offsets)[row]:,} in column "{name}"; expected lists of equal lengths'
             f"{or_else}"
         )
     return values
@@ -111,14 +111,14 @@ def _written_list(name: str, text: pa.Scalar) -> list[str]:
 
     written = text.as_py()
     try:
-        found = json.loads(written)
+        ids = json.loads(written)
     except (ValueError, RecursionError):
         try:  # Python concatenates strings without commas between them, as NumPy prints them
-            found = None if re.search(r"""['"]\s+['"]""", written) else ast.literal_eval(written)
+            ids = None if re.search(r"""['"]\s+['"]""", written) else ast.literal_eval(written)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            found = None
-    if isinstance(found, list) and all(type(each) in (int, str) and each != "" for each in found):
-        return list(map(str, found))
+            ids = None
+    if isinstance(ids, list) and all(type(each) in (int, str) and each != "" for each in ids):
+        return list(map(str, ids))
     raise InputError(
         f'column "{name}" holds {shown(text)}, which is not a list of ids; '
         'expected ids separated by blanks, or lists such as ["a", "b"]'

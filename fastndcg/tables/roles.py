@@ -146,16 +146,16 @@ class Roles:
                 f"types is a {type(self.types).__name__}; expected the type of each column, "
                 'as in types={"score": "float64"}'
             )
-        found = {}
+        types = {}
         for name, kind in (self.types or {}).items():
             try:
-                found[name] = kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind)
+                types[name] = kind if isinstance(kind, pa.DataType) else pa.type_for_alias(kind)
             except (TypeError, ValueError):
                 raise InputTypeError(
                     f'types={{"{name}": "{kind}"}} is not a type of Arrow; expected for example '
                     '"string", "int64" or "float64"'
                 ) from None
-        return found
+        return types
 
     def dialect(self, role: Literal["relevance", "score"] | None = None) -> Dialect:
         """Return the dialect of a text file; with `role`, that of the judgments or of the run.
@@ -263,10 +263,10 @@ class Columns(Roles):
     @property
     def taken(self) -> dict[str, str | None]:
         """The column of each role in use. `query` is None if ids are row numbers."""
-        found = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
+        optional = {role: getattr(self, role) for role in _OPTIONAL if getattr(self, role) is not None}
         order = "score" if self.rank is None else "rank"
         roles = _ID_LISTS if self.are_ids else ("relevance", order)
-        return {"query": self.query, roles[0]: self.relevance, roles[1]: self.score} | found
+        return {"query": self.query, roles[0]: self.relevance, roles[1]: self.score} | optional
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
@@ -323,10 +323,10 @@ OF_TEXT = ("types", "sep", "decimal")  # options of files of text
 def with_keywords(function: Function, keywords: Iterable[inspect.Parameter]) -> Function:
     """Show keywords in place of `**` in the signature of a function, in `help` and in notebooks."""
     signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
-    first = [each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    *parameters, _ = signature.parameters.values()
+    first = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     more = [each for each in keywords if each.name not in signature.parameters]
-    function.__signature__ = signature.replace(parameters=[*first, *more, *own[len(first) :]])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*first, *more, *parameters[len(first) :]])  # type: ignore[attr-defined]
     return function
 
 
@@ -383,10 +383,10 @@ def find_columns(
         keys = named_columns(names, "query", named)
         named, keys = (keys[0], ()) if len(keys) == 1 else (None, keys)
         kept = tuple(dict.fromkeys([*keys, *kept]))
-    found: dict[str, Any] = {each.name: getattr(roles, each.name) for each in fields(Roles)}
-    found |= {"named": roles.are_named, "keys": keys}
+    result: dict[str, Any] = {each.name: getattr(roles, each.name) for each in fields(Roles)}
+    result |= {"named": roles.are_named, "keys": keys}
     if (id_lists := _find_id_lists(names, roles, is_list)) is not None:
-        found |= zip(_ID_LISTS, id_lists, strict=True)
+        result |= zip(_ID_LISTS, id_lists, strict=True)
         roles = replace(roles, relevance=id_lists[0], score=id_lists[1])
     free = [name for name in names if name not in (roles.relevance, roles.score)]
     all_or_free = names if roles.relevance is not None else free
@@ -414,10 +414,10 @@ def find_columns(
             f'two columns of the results would be "weight", of which {weight} has the weights; '
             "rename the other"
         )
-    found |= {"query": query, "relevance": relevance, "score": score, "keep": kept} | optional
-    found |= {"rank": roles.rank, "ascending": roles.ascending}
+    result |= {"query": query, "relevance": relevance, "score": score, "keep": kept} | optional
+    result |= {"rank": roles.rank, "ascending": roles.ascending}
     asks = roles.doc_id is not None or keeps_first
-    return Columns(**found, asks_for_ids=asks, ranks=other_ranks(names, score))
+    return Columns(**result, asks_for_ids=asks, ranks=other_ranks(names, score))
 
 
 def _find_id_lists(
@@ -428,13 +428,13 @@ def _find_id_lists(
     >>> _find_id_lists(["q", "expected_ids", "retrieved_ids"], Roles(), lambda name: name != "q")
     ('expected_ids', 'retrieved_ids')
     """
-    given = [getattr(roles, role) for role in _ID_LISTS]
-    if given != [None, None]:
+    named = [getattr(roles, role) for role in _ID_LISTS]
+    if named != [None, None]:
         if roles.are_named:
             raise ColumnError(
                 "relevant_ids= and retrieved_ids= take the place of relevance= and score=; name one pair"
             )
-        relevant, retrieved = (find_column(names, *each) for each in zip(_ID_LISTS, given, strict=True))
+        relevant, retrieved = (find_column(names, *each) for each in zip(_ID_LISTS, named, strict=True))
         return relevant, retrieved
     if roles.are_named:
         return None
@@ -490,18 +490,18 @@ def other_ranks(names: Sequence[str], score: str) -> str | None:
 
 
 def find_column(
-    names: Sequence[str], role: str, given: str | None = None, *, second_choice: Collection[str] = ()
+    names: Sequence[str], role: str, named: str | None = None, *, second_choice: Collection[str] = ()
 ) -> str:
     """Find the column of a role of `USUAL_NAMES`. Raises as `find_columns` does.
 
     >>> find_column(["id", "Rating"], "relevance")
     'Rating'
     """
-    if given is not None:
-        return check_column(names, role, given)
+    if named is not None:
+        return check_column(names, role, named)
     every = fitting(names, role)
-    found = [name for name in every if name not in second_choice] or every
-    distinct = list(dict.fromkeys(found))
+    candidates = [name for name in every if name not in second_choice] or every
+    distinct = list(dict.fromkeys(candidates))
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
     # the argument `intents` also names the column of intents
@@ -551,13 +551,13 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
     )
 
 
-def named_columns(names: Sequence[str], argument: str, given: str | Sequence[str]) -> tuple[str, ...]:
+def named_columns(names: Sequence[str], argument: str, named: str | Sequence[str]) -> tuple[str, ...]:
     """Return the columns of one or several names, each once. Raises as `find_columns` does."""
     try:
-        listed = (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
+        listed = (named,) if isinstance(named, str) else tuple(dict.fromkeys(named))
     except TypeError:
         raise InputTypeError(
-            f"{argument}={given!r} is a {type(given).__name__}; "
+            f"{argument}={named!r} is a {type(named).__name__}; "
             "expected the name of a column or a sequence of names"
         ) from None
     return tuple(check_column(names, argument, name) for name in listed)

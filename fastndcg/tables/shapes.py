@@ -128,9 +128,9 @@ def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: boo
         ) from None
     if all(map(COUNTING.fullmatch, frame.names)):
         frame = frame.named(name, roles.dialect(role).columns)
-    found = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
-    table = frame.table(found.names, [found.query], found.value or "", found.compared_ranks)
-    return side_of_table(name, table, found, role)
+    chosen = find_columns(name, list(frame.names), role, roles, frame.type_of, intents=intents)
+    table = frame.table(chosen.names, [chosen.query], chosen.value or "", chosen.compared_ranks)
+    return side_of_table(name, table, chosen, role)
 
 
 def has_columns(data: Mapping[Any, Any]) -> bool:
@@ -293,32 +293,34 @@ def _columns_of_rows(
     """Convert rows to records or columns: mappings, named tuples and objects by their names, plain rows by
     position. Also returns the roles that apply.
     """
-    kinds, own = set(map(type, rows)), ("query_id", "doc_id", role, "iteration")
-    found: Any
+    kinds, usual = set(map(type, rows)), ("query_id", "doc_id", role, "iteration")
+    converted: Any
     fields: Sequence[str] | None = getattr(next(iter(kinds)), "_fields", None) if len(kinds) == 1 else None
     if not rows:
-        fields = own
+        fields = usual
     elif fields is None and kinds <= PLAIN:
-        fields = _names_of_fields(name, rows, role, roles, own[:3], intents=intents)
+        fields = _names_of_fields(name, rows, role, roles, usual[:3], intents=intents)
     if fields is not None:
-        names, found = set(fields), columns_of_rows(rows, fields)
+        names, converted = set(fields), columns_of_rows(rows, fields)
     else:
-        found = [row if isinstance(row, Mapping) else getattr(row, "__dict__", {}) or None for row in rows]
-        if any(record is None for record in found):
+        converted = [
+            row if isinstance(row, Mapping) else getattr(row, "__dict__", {}) or None for row in rows
+        ]
+        if any(record is None for record in converted):
             shown = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise InputTypeError(
                 f"{name} has rows of {shown}; expected tuples or records with query_id, doc_id and {role}, "
                 f"or plain tuples in this order. {OF_ARRAYS}."
             )
-        names = set().union(*found)
+        names = set().union(*converted)
     # plain tuples and those of ir_measures: the names that the caller passed are those of the other side
-    if names <= {*own, "relevance", "score"} and not any(issubclass(kind, Mapping) for kind in kinds):
+    if names <= {*usual, "relevance", "score"} and not any(issubclass(kind, Mapping) for kind in kinds):
         roles = replace(roles, query=None, doc_id=None, relevance=None, score=None, intents=None)
-    return found, roles
+    return converted, roles
 
 
 def _names_of_fields(
-    name: str, rows: list[Any], role: Role, roles: Roles, own: Sequence[str], *, intents: bool
+    name: str, rows: list[Any], role: Role, roles: Roles, usual: Sequence[str], *, intents: bool
 ) -> Sequence[str]:
     """Return names for the fields of plain rows: `columns`, positions, or query, document and value."""
     dialect, widths = roles.dialect(role), sorted({len(row) for row in rows})
@@ -327,7 +329,7 @@ def _names_of_fields(
     if dialect.columns is not None and widths == [len(dialect.columns)]:
         return dialect.columns
     if role == "relevance" and roles.one_grade is not None and widths == [2]:
-        return own[:2]
+        return usual[:2]
     if intents or widths != [3]:
         step = ", or grades=1, the grade of all" if role == "relevance" and widths == [2] else ""
         raise InputTypeError(
@@ -345,7 +347,7 @@ def _names_of_fields(
             "ids of documents. Give tuples, or columns=, for the first, and dicts for the second, as in "
             "evaluate({query: relevant ids}, {query: retrieved ids}, measures)."
         )
-    return own
+    return usual
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
@@ -425,16 +427,16 @@ def find_columns(
                 raise ColumnError(f"{error}{step}") from None
         intent = find_column(present, "intent", roles.intents) if intents else None
         ranks = other_ranks(present, value or "") if role == "score" else None
-        own = [each for each in kept if each != query or each == roles.weight]
-        return SideColumns(query, doc_id, value, intent, own, roles, ranks=ranks, is_text=is_text)
+        kept_columns = [each for each in kept if each != query or each == roles.weight]
+        return SideColumns(query, doc_id, value, intent, kept_columns, roles, ranks=ranks, is_text=is_text)
     except ColumnError as error:
         raise ColumnError(f"{name}: {error}") from None
 
 
 def _has_values(names: list[str], role: Role, roles: Roles) -> bool:
     """Return whether a column has grades, scores or ranks. Lists of documents may include or lack them."""
-    if (given := _given_values(role, roles)) is not None:
-        return given in names
+    if (named := _given_values(role, roles)) is not None:
+        return named in names
     of_judgments = "relevance", "score"
     return any(fitting(names, each) for each in (of_judgments if role == "relevance" else ("score", "rank")))
 
@@ -448,9 +450,9 @@ def _find_documents(
 ) -> tuple[str, bool]:
     """Find the column of documents. Also returns whether it holds all ids of a query as one string."""
     listed = _LISTED[role]
-    if (given := getattr(roles, listed)) is not None:
-        check_column(present, listed, given)
-        return given, not is_nested(type_of(given))
+    if (named := getattr(roles, listed)) is not None:
+        check_column(present, listed, named)
+        return named, not is_nested(type_of(named))
     if roles.doc_id in present or fitting(present, "doc_id"):
         return find_column(present, "doc_id", roles.doc_id if roles.doc_id in present else None), False
     others = [each for each in present if isinstance(each, str) and each != query]
@@ -496,7 +498,7 @@ def _find_grades(names: list[str], roles: Roles) -> str | None:
 def side_of_table(
     name: str,
     table: pa.Table,
-    found: SideColumns,
+    chosen: SideColumns,
     role: Role,
     numbers: int | Array | None = 0,
     *,
@@ -507,46 +509,49 @@ def side_of_table(
     `numbers` are the row numbers for messages, or that of the first row; None to name queries instead.
     `is_text` says that the columns come from a text file without types.
     """
-    roles, rows, offsets = found.roles, Locator(numbers=numbers), None
-    query, docs = plain(table[found.query]), plain(table[found.doc_id])
-    values = None if found.value is None else plain(table[found.value])
+    roles, rows, offsets = chosen.roles, Locator(numbers=numbers), None
+    query, docs = plain(table[chosen.query]), plain(table[chosen.doc_id])
+    values = None if chosen.value is None else plain(table[chosen.value])
     with naming(name):
-        query = doc_ids_in(found.query, query, rows, "query", is_text=is_text)
+        query = doc_ids_in(chosen.query, query, rows, "query", is_text=is_text)
         rows = locator = rows._replace(query_ids=query)
-        if found.is_text or is_list(docs.type) or pa.types.is_map(docs.type):
+        if chosen.is_text or is_list(docs.type) or pa.types.is_map(docs.type):
             lists = Locator(np.arange(len(query) + 1), query, None)
-            offsets, docs, values, roles = _flat(name, found, role, query, docs, values, lists)
+            offsets, docs, values, roles = _flat(name, chosen, role, query, docs, values, lists)
             locator = lists._replace(offsets=offsets)
         in_lists = locator._replace(in_lists=offsets is not None)
-        docs = doc_ids_in(found.doc_id, docs, in_lists, is_text=is_text)
+        docs = doc_ids_in(chosen.doc_id, docs, in_lists, is_text=is_text)
         intents = None
-        if found.intent is not None:
-            intents = plain(table[found.intent])
-            intents = combine(doc_ids_in(found.intent, intents, rows, "intent", is_text=is_text))
+        if chosen.intent is not None:
+            intents = plain(table[chosen.intent])
+            intents = combine(doc_ids_in(chosen.intent, intents, rows, "intent", is_text=is_text))
 
         def place(row: int) -> str:
             code = row if offsets is None else int(np.searchsorted(offsets, row, side="right")) - 1
             return f"query {rows.name_of(code)}" if numbers is None else f"{name}, row {rows.number(code)}"
 
-        label = column_name(found.value or "")
+        label = column_name(chosen.value or "")
         side = side_of(name, query, docs, place, offsets)._replace(
-            query_name=found.query, column=found.value or "", ranks=found.ranks, is_ordered=found.is_ordered
+            query_name=chosen.query,
+            column=chosen.value or "",
+            ranks=chosen.ranks,
+            is_ordered=chosen.is_ordered,
         )
-        if found.kept:
-            side = side._replace(**_of_queries(table, found, numbers, is_text=is_text))
+        if chosen.kept:
+            side = side._replace(**_of_queries(table, chosen, numbers, is_text=is_text))
         return with_values(side, role, roles, values, locator._replace(names=(label, label)), intents)
 
 
 def _flat(
-    name: str, found: SideColumns, role: Role, query: Any, docs: Any, values: Any, lists: Locator
+    name: str, chosen: SideColumns, role: Role, query: Any, docs: Any, values: Any, lists: Locator
 ) -> tuple[Int64, Any, Any, Roles]:
     """Flatten columns of lists: returns offsets, ids, values, and the roles that apply to them."""
-    column, roles = found.doc_id, found.roles
-    if found.intent is not None:
+    column, roles = chosen.doc_id, chosen.roles
+    if chosen.intent is not None:
         raise InputTypeError(
             f'column "{column}" holds lists; intents need a row for each document and intent'
         )
-    check_one_row(query, [column, *([] if found.value is None else [found.value])])
+    check_one_row(query, [column, *([] if chosen.value is None else [chosen.value])])
     if pa.types.is_map(docs.type):
         docs = _as_structs(column, docs, lists)
     elif not is_list(docs.type):
@@ -556,18 +561,18 @@ def _flat(
         if values is not None:
             raise ColumnError(
                 f'column "{column}" holds {docs.type}, which includes values, and there is also column '
-                f'"{found.value}"; name the one column as {_LISTED[role]}="{column}"'
+                f'"{chosen.value}"; name the one column as {_LISTED[role]}="{column}"'
             )
         docs, values, roles = _halves(column, docs, role, roles)
     elif values is not None:
         if not is_list(values.type):
             raise InputTypeError(
-                f'column "{column}" holds lists and column "{found.value}" {values.type}; expected both as '
+                f'column "{column}" holds lists and column "{chosen.value}" {values.type}; expected both as '
                 "lists, a row for each query, or neither, a row for each document"
             )
-        values = split_alike(column, offsets, found.value or "", values, lists)
-    elif (given := _given_values(role, roles)) is not None:
-        raise ColumnError(f'there is no column "{given}", and column "{column}" holds lists of ids alone')
+        values = split_alike(column, offsets, chosen.value or "", values, lists)
+    elif (named := _given_values(role, roles)) is not None:
+        raise ColumnError(f'there is no column "{named}", and column "{column}" holds lists of ids alone')
     elif role == "relevance":
         values = column_of(np.ones(len(docs), np.int64))
     else:
@@ -579,9 +584,9 @@ def _as_structs(column: str, maps: pa.ChunkedArray, lists: Locator) -> pa.Chunke
     """Convert maps to lists of structs of key and value."""
     if maps.null_count:
         raise nulls_in(column_name(column), maps, lists, ". Give a query without documents an empty map.")
-    whole = combine(maps)
-    structs = pa.StructArray.from_arrays([whole.keys, whole.items], ["key", "value"])
-    return pa.chunked_array([pa.ListArray.from_arrays(whole.offsets, structs)])
+    combined = combine(maps)
+    structs = pa.StructArray.from_arrays([combined.keys, combined.items], ["key", "value"])
+    return pa.chunked_array([pa.ListArray.from_arrays(combined.offsets, structs)])
 
 
 def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tuple[Any, Any, Roles]:
@@ -597,8 +602,8 @@ def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tu
         except ColumnError as error:
             raise ColumnError(f'column "{column}" holds structs: {error}') from None
         return plain(pc.struct_field(pairs, doc)), plain(pc.struct_field(pairs, value)), roles
-    if (given := _given_values(role, roles)) is not None:
-        raise ColumnError(f'there is no column "{given}", and column "{column}" holds pairs without names')
+    if (named := _given_values(role, roles)) is not None:
+        raise ColumnError(f'there is no column "{named}", and column "{column}" holds pairs without names')
     sizes = array_of(pc.fill_null(pc.list_value_length(pairs), 0))
     if (sizes != 2).any():
         raise InputTypeError(
@@ -610,12 +615,12 @@ def _halves(column: str, pairs: pa.ChunkedArray, role: Role, roles: Roles) -> tu
 
 
 def _of_queries(
-    table: pa.Table, found: SideColumns, numbers: int | Array | None, *, is_text: bool
+    table: pa.Table, chosen: SideColumns, numbers: int | Array | None, *, is_text: bool
 ) -> dict[str, Any]:
     """Return the kept columns and the weights of the queries of a side."""
-    ids, weight = ids_in(found.query, table[found.query]), found.roles.weight
+    ids, weight = ids_in(chosen.query, table[chosen.query]), chosen.roles.weight
     grouped, rows = group_rows(ids), Locator(numbers=numbers)
-    columns = {name: values_of_queries(name, plain(table[name]), ids, grouped, rows) for name in found.kept}
+    columns = {name: values_of_queries(name, plain(table[name]), ids, grouped, rows) for name in chosen.kept}
     weights = None
     if weight is not None:
         weights = numbers_in(column_name(weight), columns.pop(weight), "weights", BY_ROW)
