@@ -587,7 +587,7 @@ class Comparison(AsFrame):
         return found
 
     @known_arguments
-    def verdicts(self, baseline: str, margin: float = 0.0, *, least_queries: int = 0) -> Table:
+    def verdicts(self, baseline: str | None = None, margin: float = 0.0, *, least_queries: int = 0) -> Table:
         """Whether systems are no worse than the baseline: it holds, it fails, or it is undecided.
 
         It holds if the interval of the difference excludes a loss of more than `margin`, and fails if the
@@ -597,7 +597,7 @@ class Comparison(AsFrame):
         Parameters
         ----------
         baseline, margin
-            As in `no_worse_than`.
+            As in `no_worse_than`. Default: the baseline of each pair of systems.
         least_queries : int
             Of fewer queries the verdict is undecided, whatever the interval; for slices, as in
             `[each.verdicts("bm25", least_queries=30) for each in comparison.slices("country").values()]`.
@@ -622,7 +622,7 @@ class Comparison(AsFrame):
             difference, low, high = row["difference"], row["low"], row["high"]
             if pair[0] == baseline:
                 pair, difference, low, high = pair[::-1], -difference, -high, -low
-            if pair[1] == baseline:
+            if baseline in (None, pair[1]):
                 verdict = UNDECIDED
                 if row["queries"] >= least and math.isfinite(low) and math.isfinite(high):
                     verdict = HOLDS if -low <= margin else FAILS if -high > margin else UNDECIDED

@@ -769,6 +769,7 @@ def test_a_gate_of_nothing():
     nothing = fn.Rankings.from_lists([[0, 0]] * 3)
     found = fn.compare({"a": nothing, "b": nothing}, "nDCG(empty='skip')@10")
     (row,) = found.verdicts("a", 0.1).to_pylist()
+    assert repr(found.verdicts(margin=0.1).to_pylist()) == repr([row])
     assert row["verdict"] == "undecided" and row["queries"] == 0
     assert all(math.isnan(row[name]) for name in ("difference", "low", "high"))
 
