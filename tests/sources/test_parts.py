@@ -363,44 +363,19 @@ def test_lists_need_a_name_for_their_queries_and_no_order():
 # ---- what is refused by a worker ----
 
 
-def messages():
-    """Changed columns, a measure, and what is said."""
-    part = " This is the count of one part of the data."
-    yield (
-        {"score": [0.5, math.nan, 0.1, math.nan]},
-        "AP",
-        'column "score" has 2 NaN values; the first is in query "a". Drop those rows or pass nan="last".'
-        + part,
-    )
-    yield (
-        {"label": [1, 0, None, 1]},
-        "AP",
-        (
-            'column "label" has 1 null; the first is in query "b". '
-            'Drop those rows, or pass unjudged="null" where nobody judged those documents.'
-        )
-        + part,
-    )
-    yield {"qid": ["a", None, "b", None]}, "AP", 'column "qid" has 2 nulls. Drop those rows.' + part
-    yield (
-        {"lang": ["de", "en", "de", "de"]},
-        "AP",
-        (
-            'column "lang" differs within query "a": "de", "en"; '
-            "keep and weight take columns with one value for each query"
-        ),
-    )
-    yield (
-        {"label": [1, 0, 2, 1]},
-        "ERR(max_rel=1)",
-        (
-            'ERR(max_rel=1) is not defined for grade 2, which occurs in query "b": '
-            "the scale ends at 1. Name the scale, as in ERR(max_rel=2)."
-        ),
-    )
+OF_PART = " This is the count of one part of the data."
+MESSAGES = [  # changed columns, a measure, and what is said
+    ({"score": [0.5, math.nan, 0.1, math.nan]}, "AP", 'column "score" has 2 NaN values; the first is in query "a". Drop those rows or pass nan="last".' + OF_PART),
+    ({"label": [1, 0, None, 1]}, "AP",
+     'column "label" has 1 null; the first is in query "b". Drop those rows, or pass unjudged="null" where nobody judged those documents.' + OF_PART),
+    ({"qid": ["a", None, "b", None]}, "AP", 'column "qid" has 2 nulls. Drop those rows.' + OF_PART),
+    ({"lang": ["de", "en", "de", "de"]}, "AP", 'column "lang" differs within query "a": "de", "en"; keep and weight take columns with one value for each query'),
+    ({"label": [1, 0, 2, 1]}, "ERR(max_rel=1)",
+     'ERR(max_rel=1) is not defined for grade 2, which occurs in query "b": the scale ends at 1. Name the scale, as in ERR(max_rel=2).'),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changed", "measure", "message"), list(messages()))
+@pytest.mark.parametrize(("changed", "measure", "message"), MESSAGES)
 def test_errors_of_a_part_name_queries(changed, measure, message):
     columns = {
         "qid": ["a", "a", "b", "b"],
