@@ -549,6 +549,7 @@ def test_functions_are_asked_once(tmp_path, spool):
         return grade**3 / 7
 
     def discount(rank):
+        assert type(rank) is int
         asked.append(("discount", rank))
         return 1 / (rank + 1)
 
