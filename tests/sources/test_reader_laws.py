@@ -200,7 +200,8 @@ def joined(table, folder, read=fn.Rankings.from_qrels_run, form="parquet"):
     sides = [qrels, table.select(["qid", "docno", "score"])]
     if read is fn.read_qrels_run:
         sides = [write(side, folder / f"{name}.{form}") for side, name in zip(sides, "qr", strict=True)]
-    return read(*sides, ties="input", weight="w", keep="lang")
+    nan = ROLES.get("nan", "refuse")
+    return read(*sides, ties="input", weight="w", keep="lang", nan=nan)
 
 
 def write(table, path):
@@ -369,7 +370,7 @@ def test_the_first_faulty_row_is_named_as_it_stands_in_the_data(fault, way, orde
         fn.evaluate(ALL_WAYS[way](table, tmp_path), "nDCG")
     if way in (*OF_FILES, "CSV", "JSON Lines", "join of CSV") and way != "files":
         assert re.search(r"(a|q|r)\.(parquet|csv|jsonl|feather)(:|, row)", str(caught.value))
-    if column == "score" and way in OF_FILES and "join" not in way:
+    if column == "score" and way in (*OF_FILES, *JOINS):
         monkeypatch.setitem(ROLES, "nan", "last")
         made = ALL_WAYS[way](table, tmp_path)
         parts = [made] if isinstance(made, fn.Rankings) else made
