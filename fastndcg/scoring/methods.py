@@ -38,11 +38,11 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
             _METHODS.get(method)
             or import_module(f"fastndcg.scoring.{_MODULES.get(method, 'weighted_sums')}").values
         )
-        found = compute(tuple(measures[row] for row in rows), rankings, threads)
+        computed = compute(tuple(measures[row] for row in rows), rankings, threads)
         if len(rows) == len(measures):
-            return found
+            return computed
         out = out if len(out) else np.empty((len(measures), rankings.n_queries))
-        out[rows] = found
+        out[rows] = computed
     return out
 
 
@@ -61,14 +61,14 @@ def _values_at_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, th
             if column is None:
                 out[rows] = values(tuple(measures[row] for row in rows), rankings, threads)
                 continue
-            own = cutoffs_of_queries(column, rankings)
-            distinct = np.unique(own).tolist()
+            own_cutoff = cutoffs_of_queries(column, rankings)
+            distinct = np.unique(own_cutoff).tolist()
             for first in range(0, len(distinct), _TOGETHER):
                 some = distinct[first : first + _TOGETHER]
                 at_cutoffs = tuple(measures[row] @ cutoff for cutoff in some for row in rows)
-                found = values(at_cutoffs, rankings, threads).reshape(len(some), len(rows), -1)
-                for cutoff, each in zip(some, found, strict=True):
-                    selected = own == cutoff
+                at_all = values(at_cutoffs, rankings, threads).reshape(len(some), len(rows), -1)
+                for cutoff, each in zip(some, at_all, strict=True):
+                    selected = own_cutoff == cutoff
                     out[np.ix_(rows, selected)] = each[:, selected]
     return out
 
@@ -81,18 +81,18 @@ def cutoffs_of_queries(column: str, rankings: Rankings) -> npt.NDArray[np.int64]
             f'there is no column "{column}" to take cutoffs from; available columns: {", ".join(kept)}. '
             f"Name it in keep=.{suggest(column, kept)}"
         )
-    found = rankings.queries[column]
-    if found.null_count:
-        row = found.is_null().index(True).as_py()
+    kept_column = rankings.queries[column]
+    if kept_column.null_count:
+        row = kept_column.is_null().index(True).as_py()
         raise InputError(
             f'column "{column}" has no cutoff for query {rankings._name_of(row)}; '
             "give each query a whole number of at least 1"
         )
     try:
-        cutoffs: npt.NDArray[np.int64] = array_of(found.cast("int64"))
+        cutoffs: npt.NDArray[np.int64] = array_of(kept_column.cast("int64"))
     except pa.ArrowException:
         raise InputError(
-            f'column "{column}" is of {found.type} and holds no cutoffs; expected whole numbers from 1'
+            f'column "{column}" is of {kept_column.type} and holds no cutoffs; expected whole numbers from 1'
         ) from None
     if len(cutoffs) and cutoffs.min() < 1:
         row = int(np.argmin(cutoffs))
@@ -107,16 +107,16 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     """`values`, with each measure's `empty` in place of NaN."""
     from fastndcg.scores.scores import Scores
 
-    found = values(measures, rankings, threads)
-    return Scores(measures, found, replace_undefined(measures, found, rankings), rankings, rankings.weight)
+    out = values(measures, rankings, threads)
+    return Scores(measures, out, replace_undefined(measures, out, rankings), rankings, rankings.weight)
 
 
 def defined_values(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
 ) -> tuple[Float64, npt.NDArray[np.bool_]]:
     """Return the result of `score` as arrays: values, and a mask of those that are `empty`."""
-    found = values(measures, rankings, threads)
-    return found, replace_undefined(measures, found, rankings)
+    out = values(measures, rankings, threads)
+    return out, replace_undefined(measures, out, rankings)
 
 
 def replace_undefined(

@@ -78,8 +78,8 @@ def divisor_of(
         divisor = CG(empty="nan")
     else:
         return None
-    found: Float64 = launch.score((divisor,), weighted, threads)[0]
-    return found
+    sums: Float64 = launch.score((divisor,), weighted, threads)[0]
+    return sums
 
 
 def weighted_rankings(measure: Measure, rankings: Rankings) -> Rankings:
@@ -141,8 +141,8 @@ def _precisions(measure: Measure, rankings: Rankings) -> Float64:
     counts = np.ones(n, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged[order]
-    own = gains[order] * counts
-    hits, shown = (np.append(0.0, np.cumsum(each)) for each in (own, counts))
+    own_gain = gains[order] * counts
+    hits, shown = (np.append(0.0, np.cumsum(each)) for each in (own_gain, counts))
     parts = np.zeros(n)
-    parts[order] = own * (hits[end] - hits[start]) / np.maximum(shown[end] - shown[start], 1)
+    parts[order] = own_gain * (hits[end] - hits[start]) / np.maximum(shown[end] - shown[start], 1)
     return parts
