@@ -68,7 +68,7 @@ SECTIONS = {
 }
 _OPTIONS = {
     "Rankings": ":inherited-members:",
-    "common.table.Table": ":members: to_arrow, to_pandas, to_polars, to_json, text",
+    "common.table.Table": ":members: to_arrow, to_pandas, to_polars, text",
     "History": ":members: add, table, plot",
     "conventions": ":no-value:",
     "measures.MeasureLike": ":no-value:",

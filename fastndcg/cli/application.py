@@ -97,8 +97,7 @@ class Command(TyperCommand):
         for param, times in Counter(self.make_parser(ctx).parse_args([*args])[2]).items():
             if times > 1 and not (param.param_type_name == "argument" or param.multiple or param.is_flag):  # type: ignore[attr-defined]
                 name = max(param.opts, key=len)
-                several = "; `fastndcg compare` takes several" if name == "--score" else ""
-                raise UsageError(f"{name} takes one value but was passed {times} times{several}", ctx)
+                raise UsageError(f"{name} takes one value but was passed {times} times", ctx)
         return super().parse_args(ctx, args)
 
 

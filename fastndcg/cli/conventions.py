@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from fastndcg.cli import options
-from fastndcg.cli.application import argument, command, option, refusing
-from fastndcg.cli.inputs import Columns, Inputs, find_sources
+from fastndcg.cli.application import command, option, refusing
+from fastndcg.cli.inputs import Columns, Inputs, Systems
 from fastndcg.cli.output import Format, refuse, rows_text, write, write_data
 from fastndcg.common.exports import without_nan
 from fastndcg.common.table import Table, terminal_width, wrapped
@@ -29,8 +29,8 @@ from fastndcg.tables.roles import Roles
 
 @command
 def conventions(
-    paths: list[str] | None = argument("PATH...", options.FILES, None),
     *,
+    given: Systems,
     measure: str = options.ONE_MEASURE,
     name: list[str] | None = option(
         "Only this convention; repeatable, the first is the baseline.", None, "--name", "-n"
@@ -39,10 +39,7 @@ def conventions(
         "Explain how TO differs from FROM, one choice at a time.", metavar="FROM TO"
     ),
     match: str | None = option("Find the tools that give this mean.", metavar="NUMBER"),
-    qrels: str | None = options.QRELS,
-    run: str | None = option("With --qrels: a TREC or MS MARCO run or a table."),
     columns: Columns,
-    score: str | None = options.SCORE,
     weight: str | None = options.WEIGHT,
     format: Format = options.FORMAT,
     threads: int | None = options.THREADS,
@@ -69,7 +66,7 @@ def conventions(
     if len(asked) > 1:
         refuse(f"--measure: {measure} is {count_of(len(asked), 'measure')}; expected one")
     names = None if name is None else [find_convention("--name", each, asked).name for each in name]
-    if not paths and qrels is None and run is None:
+    if not (given.paths or given.qrels or given.run):
         for option, value in {"--explain FROM TO": explain, "--match NUMBER": match}.items():
             if value is not None:
                 refuse(f"{option.split()[0]} needs data, as in fastndcg conventions PATH {option}")
@@ -81,10 +78,10 @@ def conventions(
         refuse("--match compares all definitions, so it cannot be combined with --explain or --name")
     if match is not None and not re.fullmatch(r"-?\d*\.?\d+", match):
         refuse(f'--match is "{match}"; expected a mean, as in --match 0.4321')
-    sources = find_sources(paths, qrels, None if run is None else [run])
-    if len(sources.runs) > 1:
-        refuse(f"--run: got {count_of(len(sources.runs), 'run')}; expected one")
-    roles = Roles(score=score, weight=weight, **columns.keywords())
+    sources = given.sources(columns)
+    if len(sources.runs) > 1 or len(sources.scores) > 1:
+        refuse("conventions takes one system; give one --run, or one --score")
+    roles = Roles(score=sources.score, weight=weight, **columns.keywords())
     (system,) = Inputs(sources, roles, threads, together=True, whole=True).systems()
     system, rankings = system._replace(name=None), system.rankings
     with about(system.source):

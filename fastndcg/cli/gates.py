@@ -213,7 +213,8 @@ def _summary(compared: Comparison, found: Sequence[Verdict]) -> str:
     parts.append(compared.to_markdown().rstrip())
     parts += [f"> {markdown_text(f'caution: {caution}')}" for caution in compared.cautions]
     ordered = sorted(found, key=lambda each: (not each.fails, each.verdict == HOLDS))
-    rows = [["gate", "verdict", "why"], *([each.name, each.verdict, each.text] for each in ordered[:_ROWS])]
+    rows = [["gate", "verdict", "why"]]
+    rows += [[each.name, each.verdict, each.text.removeprefix(f"{each.name} ")] for each in ordered[:_ROWS]]
     parts += [markdown_table(rows, 3)] if found else []
     parts += [f"... and {len(ordered) - _ROWS:,} more"] if len(ordered) > _ROWS else []
     return "\n\n".join(parts) + "\n"

@@ -46,7 +46,7 @@ def history(
     `add` scores files as `compare` does and stores the values of each query; of stored results it takes all
     measures by default. A date is added completely or not at all, and never overwritten. `show` prints means,
     intervals, changes, and since when a change is significant; dates with the same queries are compared in
-    pairs. `page` writes an HTML page and requires the extra plot.
+    pairs. `page` writes an HTML page and requires the extra report.
 
     \b
     Examples:

@@ -115,15 +115,15 @@ class Systems:
 
     paths: list[str] | None = argument(
         "PATH...",
-        "Predictions of each system: Parquet, CSV, JSON Lines or Feather. `compare` and `history` also "
-        "read results of `fastndcg score --out`. With --qrels: runs.",
+        "Predictions, or results of `fastndcg score --out`: Parquet, CSV, JSON Lines or Feather; a file, a "
+        "folder, a glob, a URI that pyarrow knows, or - for standard input. With --qrels: runs.",
         None,
     )
     qrels: str | None = options.QRELS
     run: list[str] | None = option("With --qrels: the TREC or MS MARCO run or table of a system; repeatable.")
     score: list[str] | None = option("Column of scores; repeatable for one PATH with several systems.")
 
-    def sources(self, reading: Reading) -> Sources:
+    def sources(self, reading: Columns) -> Sources:
         return find_sources(self.paths, self.qrels, self.run, reading, list(dict.fromkeys(self.score or [])))
 
 
@@ -145,7 +145,7 @@ def find_sources(
     paths: list[str] | None,
     qrels: str | None,
     run: list[str] | None,
-    reading: Reading | None = None,
+    reading: Columns | None = None,
     scores: Sequence[str] = (),
 ) -> Sources:
     """Validate and return the sources. With `--qrels`, each PATH is a run."""
@@ -159,8 +159,8 @@ def find_sources(
         )
     if qrels is None and not paths:
         refuse("no input. Give PATH, or --qrels and --run.")
-    for name in ("is_judged", "propensity") if runs and reading is not None else ():
-        if getattr(reading, name) is not None:
+    for name in ("is_judged", "propensity") if runs else ():
+        if getattr(reading, name, None) is not None:
             refuse(f"--{name.replace('_', '-')} cannot be used with --qrels and --run")
     if len(scores) > 1 and len(paths) != 1:
         refuse("--score may be repeated only for one PATH; give one column, or one file")

@@ -29,10 +29,6 @@ NAN = option("Refuse documents with a NaN or null score, or rank them last.", Na
 ASCENDING = option("Rank the lowest score first, as for distances.", False)
 JUDGMENTS = option("Judgments: TREC qrels or a table.", ...)
 QRELS = option("Judgments: TREC qrels or a table. Each PATH is then a run, like --run.")
-FILES = (
-    "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
-    "or - for standard input."
-)
 CONVENTION = option("Compute measures as this tool does; see `fastndcg conventions`.", metavar="NAME")
 CONFIDENCE = option("Confidence of all intervals.", 0.95)
 LACKS = option(

@@ -33,7 +33,7 @@ def report(
 
     It begins with the answer: which system is better, by how much, how significantly, where it is worse, and
     what to be careful about. The page is a single file without scripts and loads nothing from the network.
-    The answer and the lists of queries use the first measure. Requires the extra plot.
+    The answer and the lists of queries use the first measure. Requires the extra report.
 
     \b
     Examples:

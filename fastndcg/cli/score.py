@@ -7,14 +7,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastndcg.cli import options
-from fastndcg.cli.application import argument, command, option
+from fastndcg.cli.application import command, option
 from fastndcg.cli.gates import check_means, hold
-from fastndcg.cli.inputs import ReadingOfMeans, check_out, find_sources, options_of
+from fastndcg.cli.inputs import ReadingOfMeans, Systems, check_out, options_of
 from fastndcg.cli.output import Format, Rows, refuse, slices_of, write_summary
 from fastndcg.cli.scores import Evaluation, Scored, write_out
 from fastndcg.errors import warn
 from fastndcg.measures.aliases import is_of_trec_eval
+from fastndcg.scoring import methods
 
 Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
 
@@ -22,17 +25,12 @@ Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run la
 @command
 def score(
     *,
-    paths: list[str] | None = argument("PATH...", options.FILES, None),
-    qrels: str | None = options.QRELS,
-    run: list[str] | None = option(
-        "With --qrels: a TREC or MS MARCO run or a table; repeatable, one row per run."
-    ),
+    given: Systems,
     missing: Missing | None = option(
         "With --qrels: count judged queries that the run lacks as empty rankings (zero), or skip them.",
         show_default="zero",
     ),
     measure: list[str] | None = options.MEASURES,
-    score: str | None = options.SCORE,
     scores: str | None = option(
         "For a LETOR file: one score per line, as text, .npy or Parquet.", metavar="FILE"
     ),
@@ -49,9 +47,10 @@ def score(
 ) -> None:
     """Score predictions and print the means.
 
-    A file has one row per document, in any order, or one row per query with lists. Columns with common names
-    are found automatically; stderr names them. The content of a file decides its format, and may be
-    compressed with gzip, bzip2 or Zstandard. CSV has a header line, unless --columns names the fields.
+    Several files are one input; several columns of scores are several systems, and have a row each. A file
+    has one row per document, in any order, or one row per query with lists. Columns with common names are
+    found automatically; stderr names them. The content of a file decides its format, and may be compressed
+    with gzip, bzip2 or Zstandard. CSV has a header line, unless --columns names the fields.
 
     With --qrels, each PATH is a run, like --run. Judgments are read once and joined with each run on query
     and document id. Documents with equal scores are ordered by descending id, as in trec_eval; measures with
@@ -76,7 +75,7 @@ def score(
     slices = options.read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         options.check_confidence(confidence)
-    sources = find_sources(paths, qrels, run, reading)
+    sources = given.sources(reading)
     if missing is not None and not sources.runs:
         refuse("--missing cannot be used without --qrels and --run")
     if scores is not None and sources.runs:
@@ -85,7 +84,7 @@ def score(
         check_out(out, [*sources.paths, *sources.runs, sources.qrels, scores or ""])
     elif keep:
         refuse("--keep adds columns to the file of --out; add --out, as in --out per_query.parquet")
-    roles = reading.roles(score, [*(keep or []), *slices, *how.kept])
+    roles = reading.roles(sources.score, [*(keep or []), *slices, *how.kept])
     of_predictions = {} if sources.runs else {"--keep": keep} | options_of(replace(roles, keep=()))
     inputs = how.inputs(sources, roles, of_predictions, letor=scores, together=True)
     lacking: Any = "zero" if missing is None else missing.value
@@ -105,21 +104,31 @@ def score(
 
 
 def _note_on(scored: Scored, how: Evaluation) -> None:
-    """Warn of judgments without intents; and name trec_eval's order of ties beside measures that are spelled
-    as in trec_eval.
+    """Warn of judgments without intents, and of measures that are spelled as in trec_eval and differ from it
+    by its order of tied documents.
     """
-    rankings = scored.scores._rankings
-    if rankings is not None and rankings.intents is not None and not rankings.intents.numbers.any():
+    scores, rankings = scored.scores, scored.scores._rankings
+    if rankings is None:
+        return
+    if rankings.intents is not None and not rankings.intents.numbers.any():
         warn(
             "no query has more than one intent; is the second field of the qrels an iteration instead of the "
             "intent?"
         )
-    for measure in scored.scores.measures if how.convention is None else ():
-        if is_of_trec_eval(measure.label) and measure.params.get("ties") == "average":
+    averaged = [each for each in scores.measures if each.params.get("ties") == "average"]
+    asked = {each: each(ties="input") for each in averaged if is_of_trec_eval(each.label)}
+    if not asked or how.convention is not None:
+        return
+    theirs = methods.score(tuple(asked.values()), rankings, how.threads)
+    for measure, by_id in asked.items():
+        if (np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).any():
             warn(
                 f"{measure.label} is the expected value over the orders of tied documents; trec_eval orders "
-                f'them by descending id: -m "{measure(ties="input")}"'
+                f'them by descending id: -m "{by_id}"'
             )
+
+
+_ROUNDING = 1e-12
 
 
 def _report(

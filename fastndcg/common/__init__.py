@@ -3,7 +3,7 @@
 arrays       offsets, views and order of arrays
 arrow_types  Arrow arrays of any type as one of the few types used here
 lazy         pyarrow, imported on first use
-exports      results as data frames of other libraries, and as JSON
+exports      results as data frames of other libraries, and values for JSON
 hashes       keys of 64 bits for ids
 files        files that appear whole or not at all
 markup       rows of texts as HTML and Markdown

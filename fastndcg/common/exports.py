@@ -1,8 +1,7 @@
-"""Export results as data frames of other libraries, and as JSON."""
+"""Results as data frames of other libraries, and values for JSON."""
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -33,22 +32,8 @@ class AsFrame:
 
         return pl.DataFrame(self._frame())
 
-    def to_json(self) -> str:
-        """Return a JSON array with an object for each row. NaN and infinity are null; dates are text.
-
-        >>> from fastndcg import Rankings, evaluate
-        >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()
-        '[{"query_id": 0, "RR": 0.5, "P@1": 0.0}, {"query_id": 1, "RR": 0.0, "P@1": 0.0}]'
-        """
-        rows = without_nan(self._frame().to_pylist())
-        return json.dumps(rows, allow_nan=False, default=_as_text)
-
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._frame().__arrow_c_stream__(requested_schema)
-
-
-def _as_text(value: object) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def without_nan(value: Any) -> Any:

@@ -103,13 +103,9 @@ def advance(done: int, total: int) -> None:
 
 
 def tell(message: str) -> None:
-    """Write a line to stderr if it is a terminal or a notebook, otherwise to the logger `fastndcg`."""
+    """Write a line to stderr if it is a terminal or a notebook."""
     if is_watched():
         _write(f"{message}\n")
-        return
-    import logging  # imported here, because the import is slow
-
-    logging.getLogger("fastndcg").info(message)
 
 
 def is_watched() -> bool:

@@ -81,15 +81,3 @@ def test_on_a_screen_what_is_not_folded_does_not_scroll(browser, path):
     browser.open(path, width=1200)
     wide = "Array.from(document.querySelectorAll('.wide')).filter((each) => each.checkVisibility() && each.scrollWidth > each.clientWidth)"
     assert browser.ask(f"{wide}.length") == 0
-
-
-def test_every_picture_has_a_name_for_those_who_do_not_see_it(browser, path):
-    browser.open(path)
-    nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
-    images = [node for node in nodes if node.get("role", {}).get("value") in ("image", "img")]
-    assert len(images) == browser.ask(
-        "Array.from(document.images).filter((each) => each.checkVisibility()).length"
-    )
-    assert all(len(image["name"]["value"]) > 30 for image in images)
-    regions = [node for node in nodes if node.get("role", {}).get("value") == "region"]
-    assert regions and all(region["name"]["value"] for region in regions)

@@ -2,7 +2,6 @@
 
 import html
 import re
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,7 +12,7 @@ from commands import run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
-from fastndcg.analysis.report import check_extra, history_page
+from fastndcg.analysis.report import history_page
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -309,13 +308,6 @@ def test_errors_come_before_a_file(change, error, message, tmp_path):
     with pytest.raises(error, match=message):
         fn.report(given.pop("systems"), given.pop("path"), **given)
     assert not list(tmp_path.iterdir())
-
-
-def test_without_the_extra_the_error_has_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    message = r"vl-convert-python, which is not installed: pip install 'fastndcg\[report\]'"
-    with pytest.raises(fn.ExtraError, match=message):
-        check_extra()
 
 
 # ---- the page of a history ----

@@ -58,7 +58,7 @@ REFUSED = [
     (3, "score p.parquet --by nowhere", "nowhere"),
     (3, "score p.parquet --by label", "label"),
     (2, "score p.parquet --by mean", '"mean" is also a column of the results'),
-    (2, "score p.parquet --score score --score label", "; `fastndcg compare` takes several"),
+    (2, "conventions p.parquet --score score --score label", "conventions takes one system"),
     (3, "score ranked.parquet --rank place --score score", "--score score and --rank place were both passed"),
     # tables
     *(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import command, facts, in_process_of_its_own, only_line, program, rows, run
+from commands import command, facts, only_line, program, rows, run
 
 import fastndcg as fn
 from fastndcg.cli import COMMANDS
@@ -184,11 +184,6 @@ def test_help():
     assert run("-h").stdout.startswith("Usage: fastndcg")
     version = run("--version")
     assert (version.stdout, version.exit_code) == (f"fastndcg {fn.__version__}\n", 0)
-
-
-def test_a_shell_completes_commands():
-    asked = {"_FASTNDCG_COMPLETE": "complete_bash", "COMP_WORDS": "fastndcg sc", "COMP_CWORD": "1"}
-    assert in_process_of_its_own(env=os.environ | asked).stdout.split() == ["score"]
 
 
 def test_measures_lists_every_declaration():

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from itertools import islice
 
 import pyarrow as pa
 import pytest
@@ -43,30 +44,6 @@ def test_order(threads, lengths):
     assert not decoders()
 
 
-def test_threads_stay_and_the_caller_is_one_of_several():
-    def seen_by(threads):
-        """Threads that decoded, and those that were there from the first table."""
-        seen = set()
-
-        def reader():
-            for row in range(3):
-                seen.add(threading.get_ident())
-                time.sleep(0.002)
-                yield table(row)
-
-        tables = decoded_ahead((reader() for _ in range(20)), threads)
-        next(tables)
-        there = {thread.ident or 0 for thread in decoders()}
-        assert rows_of(tables) == [1, 2, *([0, 1, 2] * 19)]
-        return seen, there
-
-    seen, there = seen_by(1)
-    assert seen == there
-    seen, there = seen_by(2)
-    assert len(there) == 1
-    assert seen == there | {threading.get_ident()}
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_more_is_decoded_than_there_is_memory_for(threads):
     begun, decoded = [0], [0]
@@ -96,7 +73,7 @@ def test_an_error_is_raised_where_it_stands(threads, kind):
         yield table(row)
 
     tables = decoded_ahead((reader(row) for row in range(10)), threads)
-    assert rows_of(_first(tables, 3)) == [0, 1, 2]
+    assert rows_of(islice(tables, 3)) == [0, 1, 2]
     with pytest.raises(kind, match="bad row group"):
         next(tables)
     assert not decoders()
@@ -115,7 +92,7 @@ def test_what_is_left_half_way_is_closed():
             closed.append(number)
 
     tables = decoded_ahead((reader(number) for number in range(10)), 2)
-    assert rows_of(_first(tables, 3)) == [0, 1, 2]
+    assert rows_of(islice(tables, 3)) == [0, 1, 2]
     tables.close()
     assert not decoders()
     assert 0 in begun
@@ -160,8 +137,3 @@ def test_a_forked_process_is_told_that_nobody_decodes():
     finished = program(code, timeout=60)
     assert finished.stdout.splitlines()[1:] == ["7 80"], finished.stderr
     assert "the threads that decode are gone, as in a forked process" in finished.stdout
-
-
-def _first(tables, count):
-    for _ in range(count):
-        yield next(tables)

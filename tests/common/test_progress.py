@@ -169,13 +169,6 @@ def test_the_line(monkeypatch, unit, done, total, seconds, line):
         assert task.line() == f"Reading {line}"
 
 
-@pytest.mark.pure
-def test_messages_go_to_the_logger_where_nobody_looks(caplog):
-    with caplog.at_level("INFO", "fastndcg"):
-        progress.tell("compiling kernels")
-    assert caplog.messages == ["compiling kernels"]
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
 @pytest.mark.slow
 def test_in_a_notebook(tmp_path, monkeypatch):

@@ -221,10 +221,9 @@ def test_compare_explain_and_report_take_each_alias(graded, tmp_path, undrawn):
     shown = [alias for alias in one_alias_each() if fn.parse(alias).definition.method != "intents"]
     named = [part for alias in shown for part in ("-m", alias)]
     systems = [graded, "--score", "score", "--score", "rerank"]
-    for kind in ("table", "json", "csv", "markdown", "latex"):
+    for kind in ("table", "json", "csv"):
         run_ok("compare", *systems, *named, "--format", kind)
-        if kind not in ("latex", "markdown"):
-            run_ok("compare", *systems, *named, "--format", kind, "--by", "country")
+        run_ok("compare", *systems, *named, "--format", kind, "--by", "country")
     run_ok("compare", *systems, *named, "--no-worse-than", "score", "--margin", "9")
     for place, alias in enumerate(alias for alias in shown if fn.parse(alias).name not in UNEXPLAINED):
         kind = ("table", "json", "csv")[place % 3]
@@ -294,19 +293,19 @@ def test_words_may_stand_without_quotes(graded):
 
 
 @pytest.mark.parametrize("second", ["0.5", "0.4"])
-def test_measures_of_trec_eval_on_tied_documents_say_what_it_would_print(tmp_path, second):
+def test_measures_of_trec_eval_on_tied_documents_say_what_has_its_order(tmp_path, second):
     qrels, given = tmp_path / "qrels", tmp_path / "run"
     qrels.write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n")
     given.write_text(f"q1 Q0 a 1 0.5 r\nq1 Q0 b 2 {second} r\nq2 Q0 a 1 1 r\n")
     asked = ["-m", "map", "-m", "P_1", "-m", "num_rel_ret", "-m", "MRR"]
-    said = run("score", "--qrels", qrels, "--run", given, *asked).stderr.splitlines()[1:]
+    said = run("score", "--qrels", qrels, "--run", given, *asked).stderr.splitlines()[:-1]
     if second == "0.4":
         assert said == []
         return
-    of = "tied documents matter in 1 query; trec_eval orders them by descending id and would print"
+    of = "is the expected value over the orders of tied documents; trec_eval orders them by descending id"
     assert said == [
-        f"map: {of} 0.7500: -m \"AP(ties='input')\"",
-        f"P_1: {of} 0.5000: -m \"P(ties='input')@1\"",
+        f"Warning: map {of}: -m \"AP(ties='input')\"",
+        f"Warning: P_1 {of}: -m \"P(ties='input')@1\"",
     ]
     theirs = run_ok("trec_eval", "-m", "map", "-m", "P.1", qrels, given).split()
     assert theirs[2::3] == ["0.7500", "0.5000"]

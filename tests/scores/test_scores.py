@@ -2,7 +2,6 @@
 
 import copy
 import datetime as dt
-import json
 import pickle
 from decimal import Decimal
 
@@ -155,27 +154,6 @@ def test_tables_have_a_column_for_each_measure(scores, tmp_path):
     assert pq.read_table(tmp_path / "out.parquet").equals(table)
     with pytest.raises(fn.SourceError, match="out.parquet"):
         scores.write_parquet(tmp_path / "no folder" / "out.parquet")
-
-
-def test_json_has_a_row_for_each_query():
-    """What JSON lacks is null or text, and every table of results has it."""
-    kept = {
-        "day": [dt.date(2026, 11, 24), None],
-        "price": [Decimal("1.5"), Decimal(2)],
-        "raw": [b"\xff", b"a"],
-    }
-    rankings = fn.Rankings.from_lists([[0, 1], [0]], query_ids=["q\u2028é", "b"], queries=kept)
-    scores = fn.evaluate(rankings, ["RR", "nDCG(empty='nan')"])
-    one, other = json.loads(scores.to_json())
-    assert one == {"query_id": "q\u2028é", "day": "2026-11-24", "price": "1.5", "raw": "\\xff", "RR": 0.5} | {
-        "nDCG(empty='nan')": scores.values[1, 0]
-    }
-    assert (other["day"], other["nDCG(empty='nan')"]) == (None, None)
-    assert [row["measure"] for row in json.loads(scores.summary().to_json())] == ["RR", "nDCG(empty='nan')"]
-    assert len(json.loads(scores.by("raw").to_json())) == 2
-    compared = fn.compare({"a": scores, "b": scores}, "RR")
-    assert json.loads(compared.to_json())["rows"][0]["difference"] == 0.0
-    assert fn.evaluate(fn.Rankings.from_lists([]), "RR").to_json() == "[]"
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow"])

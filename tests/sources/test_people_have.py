@@ -546,7 +546,7 @@ def test_conventions_take_judgments_and_a_run(tmp_path, monkeypatch):
     assert run(*both[:-1], "-", *asked, input=RUNS["TREC"][2]).stdout == ran.stdout
     for words, message in (
         (["conventions", "--qrels", "q.json"], "--qrels and --run go together"),
-        ([*both, "x.parquet"], "--run: got 2 runs; expected one"),
+        ([*both, "x.parquet"], "conventions takes one system; give one --run"),
     ):
         refused = run(*words)
         assert refused.exit_code == 2 and message in refused.stderr
