@@ -52,15 +52,11 @@ class Anchor(NamedTuple):
     position: Float64
 
 
-class Ranges(AsFrame):
-    """The result of `tie_range` and `judgment_range`: `Bounds` of each of its `measures`, and their means; a
-    table `queries`.
-    """
-
-    _stable: dict[str, float] | None = None  # the mean of the order of the data, by measure, for pictures
+class _OfOrders(AsFrame):
+    """Values of measures for several orders or judgments of the documents by their names, and their means."""
 
     def __init__(self, measures: tuple[Measure, ...], values: dict[str, Float64], rankings: Rankings) -> None:
-        """Take values of measures, (n_measures, n_queries), by the name of their order or judgments."""
+        """Take values, (n_measures, n_queries), by the name of their order or judgments."""
         self.measures, of = measures, (rankings, rankings.weight)
         empty = np.zeros((len(measures), rankings.n_queries), np.bool_)
         self._scores = {name: Scores(measures, each, empty, *of) for name, each in values.items()}
@@ -74,9 +70,43 @@ class Ranges(AsFrame):
         return [scores.values[row] for scores in self._scores.values()]
 
     def _means(self) -> dict[str, list[float]]:
-        """The mean for each order or judgments, by measure."""
         rows = enumerate(map(str, self.measures))
         return {name: [scores._mean(row) for scores in self._scores.values()] for row, name in rows}
+
+    def _table(self, columns: dict[str, pa.DataType], numbers: Callable[..., Iterable[Any]]) -> Table:
+        """A row for each measure: the numbers of its means."""
+        schema = pa.schema({"measure": pa.string(), **columns})
+        rows = [(name, *numbers(*means)) for name, means in self._means().items()]
+        return Table(
+            pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+        )
+
+    def _rows(self, names: Sequence[str], values: list[Bounds] | list[Anchor]) -> pa.Table:
+        """A row for each query and measure: the id, the measure, and the values of these names."""
+        queries, n = self.queries, len(self.measures)
+        places, of = np.repeat(np.arange(len(queries)), n), np.tile(np.arange(n), len(queries))
+        measures = pa.array([str(measure) for measure in self.measures], pa.string())
+        table: dict[str, Any] = {queries.column_names[0]: queries[0].take(pa.array(places))}
+        table["measure"] = measures.take(pa.array(of))
+        columns = np.array(values).reshape(n, len(names), -1)
+        return pa.table(table | {name: columns[:, row].T.ravel() for row, name in enumerate(names)})
+
+    def summary(self) -> Table:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return repr(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+class Ranges(_OfOrders):
+    """The result of `tie_range` and `judgment_range`: `Bounds` of each of its `measures`, and their means; a
+    table `queries`.
+    """
+
+    _stable: dict[str, float] | None = None  # the mean of the order of the data, by measure, for pictures
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
@@ -87,25 +117,9 @@ class Ranges(AsFrame):
         columns = {**dict.fromkeys(self._scores, pa.float64()), "moves": pa.bool_()}
         return self._table(columns, lambda low, value, high: (low, value, high, abs(high - low) > 0.001))
 
-    def _table(self, columns: dict[str, pa.DataType], numbers: Callable[..., Iterable[Any]]) -> Table:
-        schema = pa.schema({"measure": pa.string(), **columns})
-        rows = [(name, *numbers(*means)) for name, means in self._means().items()]
-        return Table(
-            pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-        )
-
     def to_arrow(self) -> pa.Table:
-        """A row for each query and measure: the id, `measure`, and its values."""
-        return self._rows([*self._scores])
-
-    def _rows(self, names: Sequence[str]) -> pa.Table:
-        queries, n = self.queries, len(self.measures)
-        places, of = np.repeat(np.arange(len(queries)), n), np.tile(np.arange(n), len(queries))
-        measures = pa.array([str(measure) for measure in self.measures], pa.string())
-        table: dict[str, Any] = {queries.column_names[0]: queries[0].take(pa.array(places))}
-        table["measure"] = measures.take(pa.array(of))
-        values = np.array([self[measure] for measure in self.measures]).reshape(n, len(names), -1)
-        return pa.table(table | {name: values[:, row].T.ravel() for row, name in enumerate(names)})
+        """A row for each query and measure: the id, `measure`, and its three values."""
+        return self._rows([*self._scores], [self[measure] for measure in self.measures])
 
     def plot(self) -> Chart:
         """Plot the three means of each measure, and over ties that of the order of the data. See
@@ -115,32 +129,24 @@ class Ranges(AsFrame):
 
         return plots.ties(self)
 
-    def __repr__(self) -> str:
-        return repr(self.summary())
 
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
-
-
-class Anchors(Ranges):
+class Anchors(_OfOrders):
     """The result of `anchors`: an `Anchor` for each of its `measures`, and their means; a table `queries`."""
 
-    def __getitem__(self, measure: object) -> Anchor:  # type: ignore[override]
+    def __getitem__(self, measure: object) -> Anchor:
         """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
         return _anchor(*self._values(measure))
 
     def summary(self) -> Table:
         """A row for each measure: the mean of each order, and their position."""
-        return self._table(
-            dict.fromkeys(Anchor._fields, pa.float64()),
-            lambda *means: map(float, _anchor(*map(np.float64, means))),
-        )
+        columns = dict.fromkeys(Anchor._fields, pa.float64())
+        return self._table(columns, lambda *means: map(float, _anchor(*map(np.float64, means))))
 
     def to_arrow(self) -> pa.Table:
         """A row for each query and measure: the id, measure, worst, random, actual, best, and position, NaN
         where undefined.
         """
-        return self._rows(Anchor._fields)
+        return self._rows(Anchor._fields, [self[measure] for measure in self.measures])
 
 
 def check_rankings(rankings: object) -> None:
@@ -311,7 +317,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     # where the order of descending gain is not the best one, as for AUC with a cutoff
     orders = {"worst": np.minimum.reduce(values), "expected": values[1], "best": np.maximum.reduce(values)}
     ranges = Ranges(asked, orders, rankings)
-    means = Ranges(asked, {"stable": stable}, rankings)._means()
+    means = _OfOrders(asked, {"stable": stable}, rankings)._means()
     ranges._stable = {measure: mean for measure, (mean,) in means.items()}
     return ranges
 

@@ -21,9 +21,8 @@ from fastndcg.common.progress import Task
 from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
-from fastndcg.scores.scores import Scores
+from fastndcg.scores.scores import Scores, write_results
 from fastndcg.scores.slices import COUNTS
-from fastndcg.scores.storage import write_results
 from fastndcg.sources.stored_scores import read_results
 from fastndcg.tables.roles import Roles
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +16,7 @@ from fastndcg import statistics
 from fastndcg.common.arrays import Float64, Int64, read_only
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.exports import AsFrame
-from fastndcg.common.files import whole_file
+from fastndcg.common.files import kind_of, table_writer, whole_file
 from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of, known_arguments
@@ -31,7 +32,6 @@ from fastndcg.scores.slices import (
     numbered_groups,
     weights_by,
 )
-from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, interval_of
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
@@ -39,6 +39,8 @@ from fastndcg.statistics.significance import SMALL, check_confidence
 
 if TYPE_CHECKING:
     from fastndcg.charts.plots import ScoresPlots
+
+NOTATION = b"fastndcg.measure"  # key of metadata: the notation of a measure whose column has another name
 
 
 class Scores(AsFrame):
@@ -448,8 +450,11 @@ class Scores(AsFrame):
 
     def _frame(self) -> pa.Table:
         """Return the table of `to_arrow` without signatures, which take time."""
-        queries = self.queries
-        schema = pa.schema([*queries.schema, *map(field_of, self.measures)], queries.schema.metadata)
+        queries, fields = self.queries, []
+        for measure in self.measures:  # columns are named as the user wrote them
+            metadata = None if measure.label == str(measure) else {NOTATION: str(measure)}
+            fields.append(pa.field(measure.label, pa.float64(), metadata=metadata))
+        schema = pa.schema([*queries.schema, *fields], queries.schema.metadata)
         return pa.Table.from_arrays([*queries.columns, *map(column_of, self.values)], schema=schema)
 
     def to_arrow(self) -> pa.Table:
@@ -474,3 +479,19 @@ class Scores(AsFrame):
     def _repr_html_(self) -> str:
         heading = f"<p>Scores of {count_of(self.n_queries, 'query')}; low to high: intervals of 95 %</p>"
         return heading + self.summary(0.95)._repr_html_()
+
+
+def write_results(
+    path: str | os.PathLike[str], tables: Iterable[pa.Table], signatures: Mapping[str, Any] | None = None
+) -> None:
+    """Write results of queries, one table or more, in the format of the suffix. The file appears complete or
+    not at all. Raises `SourceError` where it cannot be written.
+    """
+    with whole_file(path) as draft, ExitStack() as opened:
+        writer: Any = None
+        for table in tables:
+            if writer is None:
+                metadata = (table.schema.metadata or {}) | (metadata_of(signatures) if signatures else {})
+                schema = table.schema.with_metadata(metadata or None)
+                writer = opened.enter_context(closing(table_writer(draft, schema, kind_of(path))))
+            writer.write_table(table)

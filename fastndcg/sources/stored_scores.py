@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError, MeasureError, count_of, suggest
 from fastndcg.measures import Measure, parse
-from fastndcg.scores.scores import Scores
+from fastndcg.scores.scores import NOTATION, Scores
 from fastndcg.scores.signatures import fields_of, stored_signatures
-from fastndcg.scores.storage import NOTATION
 from fastndcg.sources.dataset import Dataset, TextTypes
 from fastndcg.tables.roles import fitting
 from fastndcg.tables.values import integers_if_written_so

@@ -13,9 +13,8 @@ from pyarrow import feather
 
 import fastndcg as fn
 from fastndcg import plot
-from fastndcg.scores.scores import Scores
+from fastndcg.scores.scores import Scores, write_results
 from fastndcg.scores.slices import check_kept, groups_of
-from fastndcg.scores.storage import write_results
 
 MEASURES = (fn.nDCG @ 10, fn.RR)
 

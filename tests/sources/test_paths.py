@@ -14,7 +14,7 @@ from commands import run
 
 import fastndcg as fn
 from fastndcg.errors import SourceError
-from fastndcg.scores.storage import write_results
+from fastndcg.scores.scores import write_results
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 

@@ -256,7 +256,7 @@ def test_headers_that_are_numbers(tmp_path):
 def test_an_empty_id_is_stored_as_such(tmp_path):
     qids = pa.array(["", "8", "None"])
     scores = fn.evaluate(pa.table({"qid": qids, "label": [1, 0, 1], "score": [0.5, 0.1, 0.2]}), "RR")
-    fn.scores.storage.write_results(tmp_path / "a.csv", [scores.to_arrow()])
+    fn.scores.scores.write_results(tmp_path / "a.csv", [scores.to_arrow()])
     assert (tmp_path / "a.csv").read_text().splitlines()[1] == '"",1.0'
     ran = commands.run("score", str(tmp_path / "a.csv"), "-m", "RR", "--format", "json")
     assert json.loads(ran.stdout)["measures"][0]["queries"] == 3, ran.stderr
