@@ -18,7 +18,7 @@ from fastndcg.statistics.significance import FAILS, HOLDS
 def check(
     paths: list[str] | None = argument("RUN...", "Runs, like --run.", None),
     *,
-    qrels: str = options.JUDGMENTS,
+    qrels: str = option("Judgments: TREC qrels or a table.", ...),
     run: list[str] | None = option("A TREC or MS MARCO run or a table; repeatable."),
     corpus: str | None = option("Ids of all documents: a table with a column of ids."),
     by: list[str] | None = option("Check slices of queries by this column of the judgments; repeatable."),

@@ -41,9 +41,9 @@ _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}  # of text that is n
 class Columns:
     """Options for the columns of any table."""
 
-    query: str | None = options.QUERY
-    doc_id: str | None = options.DOC_ID
-    relevance: str | None = options.RELEVANCE
+    query: str | None = option("Column of query ids.")
+    doc_id: str | None = option("Column of document ids, by which some tools order ties.")
+    relevance: str | None = option("Column of grades.")
     duplicates: Duplicates = option(
         "Refuse a document that appears twice in a query, or keep the first.", Duplicates.refuse
     )
@@ -254,17 +254,16 @@ class Inputs:
 
         self._threads, self._memory, self._whole, self._by_id = threads, memory, whole, by_id
         self._letor, self.sources, self.roles = letor, sources, roles
-        self._files: list[tuple[str | None, Dataset]]
+        self._files: list[tuple[str | None, Dataset]] = []
         if letor is not None:
-            self._files = [(None, open_letor(sources.paths, letor, roles, threads))]
+            self._files.append((None, open_letor(sources.paths, letor, roles, threads)))
+        elif together and sources.paths:
+            with refusing():
+                check_alike(sources.paths)
+            self._files.append((None, open_tables([*sources.paths], threads, dialect=roles.dialect())))
         else:
-            names: list[Any] = [None] if together else name_runs(sources.paths)
-            parts = [[*sources.paths]] if together and sources.paths else [[path] for path in sources.paths]
-            for paths in parts:
-                with refusing():
-                    check_alike(paths)
-            opened = (open_tables([*paths], threads, dialect=roles.dialect()) for paths in parts)
-            self._files = [*zip(names, opened, strict=False)]
+            for name, path in zip(name_runs(sources.paths), sources.paths, strict=True):
+                self._files.append((name, open_tables([path], threads, dialect=roles.dialect())))
         candidates = [] if whole else [files for _, files in self._files if len(files.paths) == 1]
         for run in () if whole else sources.runs:  # those that are no tables are opened as they are read
             with suppress(SourceError):

@@ -19,15 +19,11 @@ MEMORY = option(
     metavar="SIZE",
     show_default="1GB",
 )
-QUERY = option("Column of query ids.")
-DOC_ID = option("Column of document ids, by which some tools order ties.")
-RELEVANCE = option("Column of grades.")
 SCORE = option("Column of scores.")
 GRADES = option("Grades of words, or one number for all judgments.", metavar="WORD=GRADE,...")
 WEIGHT = option("Column of query weights for the means.")
 NAN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse)
 ASCENDING = option("Rank the lowest score first, as for distances.", False)
-JUDGMENTS = option("Judgments: TREC qrels or a table.", ...)
 QRELS = option("Judgments: TREC qrels or a table. Each PATH is then a run, like --run.")
 CONVENTION = option("Compute measures as this tool does; see `fastndcg conventions`.", metavar="NAME")
 CONFIDENCE = option("Confidence of all intervals.", 0.95)

@@ -282,13 +282,10 @@ def test_judgments_that_are_a_table_have_slices_clusters_and_weights():
 
 
 def test_layouts():
-    comparison = compared("base better")
+    expected = compared("base better").rows[0]
     (row,) = rows(f"compare {PAIR}")
-    assert float(row["difference"]) == comparison.rows[0]["difference"] and list(row) == list(
-        comparison.rows[0]
-    )
-    shown = facts(f"compare {PAIR}")
-    assert [one["documents"] for one in shown["systems"]] == [QUERIES * DOCUMENTS] * 2
+    assert float(row["difference"]) == expected["difference"] and list(row) == list(expected)
+    assert [one["documents"] for one in facts(f"compare {PAIR}")["systems"]] == [QUERIES * DOCUMENTS] * 2
     assert f"\n{name_of(None)} " in run(f"compare {PAIR} --by country").stdout
 
 
