@@ -358,17 +358,11 @@ def spark_session(master, settings, *, connect=False):
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def page_example(heading, page="engines"):
-    """The first block of Python below a heading of a page of docs/."""
-    section = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
-    return section.partition("```python\n")[2].partition("```")[0]
-
-
-def page_examples(heading, page="engines"):
-    """All blocks of Python below a heading of a page of docs/, one after the other."""
-    section = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"# {heading}\n")[2]
-    blocks = section.partition("\n#")[0].split("```python\n")[1:]
-    return "\n".join(block.partition("```")[0] for block in blocks)
+def page_example(heading, page="engines", blocks=slice(1)):
+    """The first block of Python below a heading of a page of docs/, or others, one after the other."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    section = text.partition(f"## {heading}\n")[2].partition("\n##")[0]
+    return "\n".join(block.partition("```")[0] for block in section.split("```python\n")[1:][blocks])
 
 
 def check_script(done, table, queries, means):

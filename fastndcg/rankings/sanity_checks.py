@@ -230,13 +230,11 @@ def are_swapped(grades: Array, scores: Array) -> bool:
 
 def are_ranks(scores: Array, offsets: Array) -> bool:
     """Return whether the scores of each query are 0, 1, 2 ... or 1, 2, 3 ..., in this order."""
-    for end in (int(np.searchsorted(offsets, _FIRST)), len(offsets)):  # the first ones are tested first
-        ends = offsets[: max(end, 2)]
-        lengths = np.diff(ends)
-        first = scores[ends[:-1][lengths > 0]]
-        if len(first) and not (first[0] in (0, 1) and (first == first[0]).all()):
-            return False
-        places = np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)
-        if len(first) and not np.array_equal(scores[: ends[-1]], places + int(first[0])):
-            return False
-    return True
+    lengths = np.diff(offsets)
+    first = scores[offsets[:-1][lengths > 0]]
+    if not len(first):
+        return True
+    if first[0] not in (0, 1) or (first != first[0]).any():
+        return False
+    places = np.arange(len(scores)) - np.repeat(offsets[:-1], lengths)
+    return np.array_equal(scores, places + int(first[0]))

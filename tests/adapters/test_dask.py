@@ -260,7 +260,7 @@ def test_columns_of_the_page(tmp_path, capsys):
     table = engines.documents(100).drop_columns(["country"]).rename_columns({"score": "bm25"})
     table = table.append_column("rerank", pa.array(np.random.default_rng(4).random(table.num_rows)))
     pq.write_table(table, tmp_path / "predictions.parquet")
-    example = engines.page_examples("Columns of scores")
+    example = engines.page_example("Columns of scores", blocks=slice(None))
     exec(example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet"))), {})  # noqa: S102 - the page's own lines
     systems = {name: fn.Rankings.from_arrow(table, query="qid", score=name) for name in ("bm25", "rerank")}
     assert str(fn.compare(systems, ["nDCG@10", "RR"])) in capsys.readouterr().out

@@ -96,24 +96,6 @@ def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_, k, times):
             )
 
 
-@pytest.mark.parametrize(("ours", "theirs"), TIMES)
-def test_anything_array_like(ours, theirs):
-    pandas = pytest.importorskip("pandas")
-    true, score = [[3, 0, 1], [0, 2, 1]], [[0.1, 0.1, 0.7], [0.5, 0.4, 0.4]]
-    wanted = theirs(true, score, sample_weight=[1, 2])
-    for kind in (
-        list,
-        np.array,
-        np.asfortranarray,
-        pandas.DataFrame,
-        lambda values: tuple(map(tuple, values)),
-        lambda values: np.array(values, np.float32),
-    ):
-        assert ours(kind(true), kind(score), sample_weight=[1, 2]) == pytest.approx(wanted, rel=1e-7)
-    assert isinstance(ours(true, score), float)
-    assert ours(true, score, sample_weight=pandas.Series([1, 2])) == pytest.approx(wanted)
-
-
 TRUE, SCORE = np.array([[1, 0, 2], [0, 1, 0], [2, 0, 1]]), np.array([[5, 6, 1], [3, 3, 9], [1, 2, 4]]) / 10
 FRAMES = ("Int64", "Float64", "boolean", "int64[pyarrow]")
 
@@ -127,13 +109,18 @@ def test_what_scikit_learn_takes_is_taken(ours, theirs):
         (pandas.DataFrame(TRUE > 0 if kind == "boolean" else TRUE).astype(kind), SCORE) for kind in FRAMES
     ]
     matrices += [
+        (kind(TRUE.tolist()), kind(SCORE.tolist()))
+        for kind in (list, np.asfortranarray, pandas.DataFrame, lambda rows: tuple(map(tuple, rows)))
+    ]
+    matrices += [
         (TRUE, pandas.DataFrame(SCORE).astype("Float64")),
         (TRUE.astype(str).astype(object), SCORE),
         ([[0, 0], [1, 0]], [[1, 2], [2, 1]]),  # a row without a relevant label counts as 0
         ([[1, 0]], [[Fraction(1, 3), Decimal(2)]]),
     ]
     for true, score in matrices:
-        assert ours(true, score) == pytest.approx(theirs(true, score), rel=1e-12)
+        found = ours(true, score)
+        assert isinstance(found, float) and found == pytest.approx(theirs(true, score), rel=1e-12)
     for k in (True, np.int8(2), 10**30, 10**200):
         assert ours(TRUE, SCORE, k=k) == pytest.approx(theirs(TRUE, SCORE, k=k), rel=1e-12)
     for weight in (
