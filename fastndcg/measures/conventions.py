@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, cast
 
 from fastndcg.common.markup import html_table
 from fastndcg.measures.measure import Measure, measure_named, resolve
-from fastndcg.measures.tools import DECLARED, Rule, rule_of, rule_on
-
-if TYPE_CHECKING:
-    from typing import Self
+from fastndcg.measures.tools import DECLARED, Rule, rule_of
 
 
 class Convention(Rule):
@@ -25,12 +21,6 @@ class Convention(Rule):
     >>> conventions["lightgbm"].on("AP").measure(10)
     AP(rel=0.5000000000000001, ties='input', empty=1, denominator='cutoff')@10
     """
-
-    def on(self, measure: Measure | str) -> Self:
-        """Return the convention for one measure. Raise `ConventionError` if the tool lacks it."""
-        if isinstance(measure, str):
-            return cast("Self", rule_on(self, measure))
-        return cast("Self", rule_on(self, measure.name, cut=measure.is_cut))
 
     @property
     def measures(self) -> tuple[Measure, ...]:

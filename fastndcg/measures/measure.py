@@ -252,15 +252,13 @@ def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measur
     >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
     nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
     """
-    from fastndcg.measures.tools import rule_on
-
     # a cutoff may follow like=
     cut = (
         None
         if keyword == "like" and not measure.is_cut and not rule.find(measure.name, cut=False)
         else measure.is_cut
     )
-    rule, plain = rule_on(rule, measure.name, keyword, cut=cut), _MEASURES[measure.name]
+    rule, plain = rule.on(measure.name, keyword, cut=cut), _MEASURES[measure.name]
     at = rule.default_cutoff if measure._at is None and measure.definition.cut == "rank" else measure._at
     resolved = plain(**rule.parameters)
     own = {name: value for name, value in measure.params.items() if value != plain.params[name]}

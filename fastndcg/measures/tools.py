@@ -190,6 +190,26 @@ class Rule:
                 return replaced(self, **{**usual, "pool": pool, **dict(own.changed), **fixed})
         return None
 
+    def on(self, measure: Any, keyword: str = "convention", *, cut: bool | None = None) -> Self:
+        """Return the convention for a `Measure`, or for one by its name. Raise `ConventionError` if the tool
+        lacks it.
+        """
+        name, cut = (measure, cut) if isinstance(measure, str) else (measure.name, measure.is_cut)
+        found = self.find(name, cut=cut)
+        if found is not None:
+            return found
+        having = [each.name for each in DECLARED if each.find(name, cut=cut)]
+        if not having:
+            raise ConventionError(
+                f"{name} has no convention: none of the known tools computes it. "
+                f"Give {name} without {keyword}=."
+            )
+        at = "" if name not in self.names_of_measures else " with a cutoff" if cut else " without a cutoff"
+        raise ConventionError(
+            f"{self.name} has no {name}{at}; it has: {', '.join(self.names_of_measures)}. "
+            f"Tools that have {name}: {', '.join(having)}."
+        )
+
     @property
     def parameters(self) -> Parameters:
         """Parameters of the measure. For ties by id, `ties` is "input", since rows are put in order first."""
@@ -859,24 +879,6 @@ DECLARED: tuple[Rule, ...] = (
 )  # fmt: skip
 
 _RULES = {rule.name: rule for rule in DECLARED}
-
-
-def rule_on(rule: Rule, measure: str, keyword: str = "convention", *, cut: bool | None = None) -> Rule:
-    """Return the rule for one measure of a tool. Raise `ConventionError` if the tool lacks it."""
-    found = rule.find(measure, cut=cut)
-    if found is not None:
-        return found
-    having = [each.name for each in DECLARED if each.find(measure, cut=cut)]
-    if not having:
-        raise ConventionError(
-            f"{measure} has no convention: none of the known tools computes it. "
-            f"Give {measure} without {keyword}=."
-        )
-    at = "" if measure not in rule.names_of_measures else " with a cutoff" if cut else " without a cutoff"
-    raise ConventionError(
-        f"{rule.name} has no {measure}{at}; it has: {', '.join(rule.names_of_measures)}. "
-        f"Tools that have {measure}: {', '.join(having)}."
-    )
 
 
 def rule_of(convention: object) -> Rule:
