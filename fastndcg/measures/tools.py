@@ -25,7 +25,7 @@ from fastndcg.measures.parameters import DISCOUNT, EMPTY, GAIN, IDEAL, REL
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.typing import Empty, Ideal, Parameters, Ties
+    from fastndcg.typing import Empty, Ideal, Parameters
 
 
 # ---- what a declaration says: measures with parameters, and rules for a whole evaluation ----
@@ -218,7 +218,7 @@ class Rule:
             known -= {"rel"}
         parameters = {name: getattr(self, name) for name in _OF_MEASURE if name in known}
         if "ties" in known:
-            parameters["ties"] = self.measure_ties
+            parameters["ties"] = self.ties if self.ties in OF_MEASURE else "input"
         return parameters | dict(self.more)  # type: ignore[return-value]
 
     @property
@@ -226,11 +226,6 @@ class Rule:
         """Whether a measure needs document ids, most often to order tied documents."""
         rules = [self, *filter(None, map(self.find, self.names_of_measures))]
         return any(rule.ties in BY_ID or rule.drops_own for rule in rules)
-
-    @property
-    def measure_ties(self) -> Ties:
-        """`ties` of the measure; "input" if rows are put in order first."""
-        return self.ties if self.ties in OF_MEASURE else "input"  # type: ignore[return-value]
 
     @property
     def beyond_measure(self) -> dict[str, Any]:

@@ -42,12 +42,6 @@ class Names(NamedTuple):
     are_columns: bool = False  # grades and scores are columns, which an argument can name
     are_joined: bool = False  # from judgments and a run, which usually have unjudged documents
 
-    def unless(self, what: str, argument: str) -> str:
-        """Return advice to name the intended column."""
-        if not self.are_columns:
-            return f"; if that is not meant, check the {what}"
-        return f"; if that is not meant, name the column of {what} by {argument}="
-
 
 def names_of_table(columns: Columns) -> Names:
     is_ordered = columns.ascending or columns.rank is not None
@@ -138,17 +132,17 @@ class Oddities:
         elif are_many and self.tied and are_several:
             warn(
                 f"{names.scores} holds one value, {self.score}: all documents of a query are tied, "
-                f"and each measure is that of a random order{names.unless('scores', 'score')}"
+                "and each measure is that of a random order; if that is not meant, check the scores"
             )
         if are_many and not are_several and not names.are_joined:
             warn(
-                "there are no more documents than queries, so there is nothing to rank"
-                f"{names.unless('query ids', 'query')}"
+                "there are no more documents than queries, so there is nothing to rank; "
+                "if that is not meant, check the query ids"
             )
         if are_many and self.irrelevant:
             warn(
-                f"{names.grades}: no grade is above 0, so no query has a relevant document"
-                f"{names.unless('grades', 'relevance')}"
+                f"{names.grades}: no grade is above 0, so no query has a relevant document; if that is not "
+                "meant, check the grades"
             )
         if are_many and self.judged < _LEAST_JUDGED * self.documents and not names.are_joined:
             warn(
