@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -18,15 +18,7 @@ from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.markup import html_table, html_text
 from fastndcg.common.table import digits, fit, quoted, terminal_width, wrapped
-from fastndcg.errors import (
-    InputError,
-    InputTypeError,
-    MeasureError,
-    about,
-    count_of,
-    known_arguments,
-    suggest,
-)
+from fastndcg.errors import InputError, InputTypeError, MeasureError, count_of, known_arguments, suggest
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -59,12 +51,8 @@ _DROPS = (
 def explain(rankings: Rankings, measure: MeasureLike, query: object) -> Explanation: ...
 @overload
 def explain(
-    rankings: Mapping[str, Rankings], measure: MeasureLike, query: object
-) -> dict[str, Explanation]: ...
-@overload
-def explain(
     qrels: Judgments, run: Judgments, measure: MeasureLike, query: object, **roles: Any
-) -> Explanation | dict[str, Explanation]: ...
+) -> Explanation: ...
 @known_arguments  # type: ignore[misc]  # the measure is the second argument or the third
 @partial(with_roles_of_both, without=("query",))
 def explain(
@@ -75,7 +63,7 @@ def explain(
     *,
     qrels: Any = None,
     **roles: Any,
-) -> Explanation | dict[str, Explanation]:
+) -> Explanation:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside
     the ideal.
 
@@ -88,9 +76,8 @@ def explain(
 
     Parameters
     ----------
-    rankings : Rankings, or a mapping of names to Rankings
-        Each of several systems is explained.
-    qrels, run : judgments and a run, or several runs by name
+    rankings : Rankings
+    qrels, run : judgments and a run
         In place of rankings, of any shape that `evaluate` takes.
     measure : Measure, notation, or ir_measures object
     query : id
@@ -101,7 +88,7 @@ def explain(
 
     Returns
     -------
-    Explanation, or a dict of them by the names of several systems
+    Explanation
 
     Raises
     ------
@@ -138,24 +125,16 @@ def explain(
         )
     wanted = as_measure(measure)
     if run is not None:
-        from fastndcg.sources.trec import rankings_by_name, rankings_of_both
+        from fastndcg.sources.trec import rankings_of_both, runs_by_name
 
         if qrels is not None and rankings is not None:
             raise InputTypeError("qrels= and run= take the place of rankings; give these two")
+        if (several := runs_by_name(run)) is not None:
+            raise InputTypeError(f"run is several runs: {', '.join(several)}; expected one of them")
         judged = rankings if qrels is None else qrels
-        given_roles = Roles.of(roles, "explain", (*OF_ONE_TABLE, "query"))
-        several = rankings_by_name(judged, run, given_roles, [wanted])
-        rankings = rankings_of_both(judged, run, given_roles) if several is None else several
+        rankings = rankings_of_both(judged, run, Roles.of(roles, "explain", (*OF_ONE_TABLE, "query")))
     elif roles:
         raise InputTypeError(f"{next(iter(roles))}= is of judgments and a run; rankings have their columns")
-    if isinstance(rankings, Mapping):
-        if not rankings:
-            raise InputError("no system is given to explain; give a mapping of names to Rankings")
-        found = {}
-        for name, each in rankings.items():
-            with about(f'"{name}"'):
-                found[str(name)] = explain(each, wanted, query)
-        return found
     check_rankings(rankings)
     ids = decode(combine(rankings.query_ids))
     try:

@@ -209,13 +209,7 @@ class History:
         return sorted(runs, key=lambda run: run.at)
 
     @known_arguments
-    def table(
-        self,
-        measure: object = None,
-        *,
-        name: str | None = None,
-        confidence: float = 0.95,
-    ) -> Table:
+    def table(self, measure: object = None, *, name: str | None = None, confidence: float = 0.95) -> Table:
         """The means by date, with intervals and changes.
 
         Parameters

@@ -9,7 +9,7 @@ from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.inputs import Inputs, Reading, Systems
 from fastndcg.cli.output import Format, refuse, write, write_data
-from fastndcg.errors import InputError, count_of, visible
+from fastndcg.errors import InputError, about, count_of, visible
 
 if TYPE_CHECKING:
     from fastndcg.analysis.explain import Explanation
@@ -68,10 +68,10 @@ def explain(
         ids += compared.movers(asked[0], n=movers)[0].to_pylist()
     found: list[tuple[str, Explanation]] = []  # with the name of its system, if there are several
     for each in dict.fromkeys(ids):
-        several = (
-            explain(systems, asked[0], each) if len(systems) > 1 else {"": explain(first, asked[0], each)}
-        )
-        found += several.items()
+        for own, rankings in systems.items():
+            name = own if len(systems) > 1 else ""
+            with about(name):
+                found.append((name, explain(rankings, asked[0], each)))
     for system in read:
         (system if len(read) > 1 else system._replace(name=None)).tell()
     if format is not Format.table:

@@ -32,12 +32,8 @@ if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
     from fastndcg.rankings.rankings import Rankings
 
-_PARAMETERS = (
-    "rel",
-    "gain",
-    "discount",
-    "ideal",
-)  # fields that several measures share, in the order of steps
+# fields that several measures share, in the order of steps
+_PARAMETERS = ("rel", "gain", "discount", "ideal")
 _RECALL = "rounding of recall"
 _EXACT = 1e-6  # for tools that compute in float32
 _MOST_DECIMALS = 9  # numbers with more decimals are not rounded
@@ -163,9 +159,7 @@ def _walk(start: Convention, end: Convention, measure: Measure) -> list[tuple[st
     for choice, names in choices.items():
         if choice == "cutoff" and measure.is_cut:  # it replaces the cutoff of every tool
             continue
-        if measure.params.get(choice) != plain.params.get(
-            choice
-        ):  # and a given parameter replaces those of every tool
+        if measure.params.get(choice) != plain.params.get(choice):  # so does a parameter that is given
             continue
         following = at.replace(**{name: field_of(end, name) for name in names})
         if following != at:

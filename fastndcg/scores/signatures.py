@@ -24,9 +24,8 @@ KEY = b"fastndcg.signatures"  # metadata of a table: the signature of each measu
 def signature_of(measure: Measure, found: Digests, convention: str | None, *, weighted: bool) -> str:
     """Return the line of a measure, with all parameters that a convention sets."""
     fields: dict[str, object] = dict(measure.params)
-    if (
-        gain := str(fields.get("gain"))
-    ) in found.gains:  # another process may have another function of this name
+    # another process may have another function of this name
+    if (gain := str(fields.get("gain"))) in found.gains:
         fields["gain"] = f"{gain} {found.gains[gain]:016x}"
     treated = "not relevant" if found.knows_unjudged else "none known"
     if measure.params.get("judged_only"):
@@ -183,9 +182,8 @@ def _hashes_of_numbers(numbers: npt.NDArray[Any]) -> UInt64:
     """Hash each number by its value, whatever its type."""
     if numbers.dtype.kind in "iu" and len(numbers):
         lowest, highest = int(numbers.min()), int(numbers.max())
-        if (
-            highest - lowest < len(numbers) and max(-lowest, highest) < 1 << 53
-        ):  # few grades: a table of hashes takes a fifth of the time
+        # few grades: a table of hashes takes a fifth of the time
+        if highest - lowest < len(numbers) and max(-lowest, highest) < 1 << 53:
             levels = np.arange(lowest, highest + 1, dtype=np.float64)
             return _hashes_of_numbers(levels)[numbers if lowest == 0 else numbers.astype(np.int64) - lowest]
     return mix((numbers.astype(np.float64) + 0.0).view(np.uint64) + _ADDED)

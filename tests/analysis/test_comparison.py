@@ -594,10 +594,7 @@ def test_intervals_of_ranks_are_those_of_the_definition(seed):
         assert found == of_definition(values)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"test": "randomisation"}, {"correction": "bh"}, {"cluster": "c"}],
-)
+@pytest.mark.parametrize("options", [{}, {"test": "randomisation"}, {"correction": "bh"}, {"cluster": "c"}])
 def test_laws_of_ranks(options):
     values = some(3, n=40)
     values[4] = values[1]

@@ -181,8 +181,7 @@ def test_a_system_with_fewer_judged_documents_is_a_caution():
 
 
 @pytest.mark.parametrize(
-    "convert",
-    [pa.Array.dictionary_encode, pc.run_end_encode, lambda texts: texts.cast(pa.string_view())],
+    "convert", [pa.Array.dictionary_encode, pc.run_end_encode, lambda texts: texts.cast(pa.string_view())]
 )
 def test_slices_of_any_type_of_text(convert):
     languages = pa.array(["de", "de", "en"])

@@ -124,7 +124,8 @@ CASES = [
     (lambda: explained([411, 412], 41), InputError, 'query 41 is not among 2 queries, such as 411, 412. Did you mean "41[12]"'),
     (lambda: explained([411, 412], "x"), InputError, "query 'x' is not among 2 queries, such as 411, 412.$"),
     (lambda: explained(pa.array(["a", "b"]).dictionary_encode(), "c"), InputError, "query 'c' is not among 2 queries"),
-    (lambda: fn.explain({}, "RR", 0), InputError, "no system is given to explain"),
+    (lambda: fn.explain({}, "RR", 0), InputTypeError, "rankings is a dict; expected Rankings"),
+    (lambda: fn.explain(QRELS, {"bm25": RUN, "e5": RUN}, "RR", "q"), InputTypeError, "run is several runs: bm25, e5; expected one"),
     (lambda: fn.explain(Rankings.from_lists([np.arange(21_000) % 2]), "AP", 0), MeasureError, "21,000 documents would take too long.* as in AP@1000"),
     *((lambda each=each: fn.explain(INTENTS, getattr(fn, each), 0), MeasureError, "Explain")
       for each in ("IDCG", "NumRel", *(name for name, known in DEFINITIONS.items() if known.method == "intents"))),

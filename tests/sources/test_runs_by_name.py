@@ -1,4 +1,4 @@
-"""Several runs by name, in `evaluate`, `compare` and `explain`: told from one run by the shape of the data."""
+"""Several runs by name, in `evaluate` and `compare`: told from one run by the shape of the data."""
 
 from collections import namedtuple
 
@@ -119,7 +119,5 @@ def test_explain_joins_runs():
     assert fn.explain(qrels=QRELS, run=RUN, measure="nDCG@2", query="q1").to_arrow().equals(expected)
     assert fn.explain(joined, measure="nDCG@2", query="q1").to_arrow().equals(expected)
     assert fn.explain(joined, "nDCG@2", query="q1").to_arrow().equals(expected)
-    several = fn.explain(QRELS, {"bm25": RUN, "e5": OTHER}, "nDCG@2", "q1")
-    assert several["bm25"].to_arrow().equals(expected)
     with pytest.raises(fn.InputTypeError, match="a measure and a query are needed"):
         fn.explain(joined, "nDCG@2")
