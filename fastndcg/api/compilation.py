@@ -54,6 +54,7 @@ def compile_kernels(
     Kernels that exist already are kept. One process for each processor compiles the others. The kernels of
     the default measures serve all measures that are sums over one ranking, whole and fractional
     grades, rows in any order, one or all threads, joins of judgments and a run, comparisons and intervals.
+    They are for this machine's processor, or for that which NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name.
 
     Parameters
     ----------

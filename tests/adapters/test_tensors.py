@@ -3,6 +3,7 @@
 import engines
 import numpy as np
 import pytest
+from test_recipes import GRADES, INDEXES, SCORED, SIZES
 
 import fastndcg as fn
 from fastndcg.errors import InputError
@@ -13,10 +14,6 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]  # what 
 # ten seconds to import, which no other worker needs to wait for
 torch = engines.imported_later("torch")
 
-RNG = np.random.default_rng(0)
-SIZES = RNG.integers(1, 20, 60)
-INDEXES = np.repeat(RNG.permutation(60), SIZES)
-GRADES, SCORED = RNG.integers(0, 4, len(INDEXES)), (RNG.integers(0, 30, len(INDEXES)) / 8).astype(np.float32)
 WANTED = fn.evaluate(fn.Rankings.from_query_ids(INDEXES, GRADES, SCORED), ["nDCG@10", "RR"]).mean()
 
 
