@@ -25,7 +25,7 @@ from fastndcg.api.evaluate import scoring_by
 from fastndcg.common.arrays import JOINED, Float64
 from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
-from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError, count_of
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.conventions import Convention, as_convention
 from fastndcg.measures.tools import BY_ID
@@ -203,12 +203,12 @@ def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
     return plain_table(pa.table(next(_columns_of_results(task, systems)), task.results)).schema
 
 
-def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Join tables to some of about `at_once` rows; the last one may be shorter."""
+def larger(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join tables to some of about `_ROWS` rows; the last one may be shorter."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
-        if sum(map(len, waiting)) >= at_once:
+        if sum(map(len, waiting)) >= _ROWS:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:
@@ -217,12 +217,10 @@ def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Tabl
 
 def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
     order = table[task.order]
-    unordered = order.null_count + (
-        pc.sum(pc.is_nan(order)).as_py() or 0 if pa.types.is_floating(order.type) else 0
-    )
+    unordered = pc.sum(pc.is_null(order, nan_is_null=True)).as_py()
     if unordered:
         raise InputError(
-            f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; '
+            f'column "{task.order}" has {count_of(unordered, "null")}; '
             "order numbers every document of a query"
         )
     # a dictionary is sorted by its values

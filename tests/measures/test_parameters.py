@@ -66,17 +66,6 @@ def test_a_million_tied_documents_over_the_cutoff():
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize(
-    "name", ["AP(denominator='hits')", "AP(denominator='hits')@3", "RR(of='best')", "PFound"]
-)
-@pytest.mark.parametrize("pool", [None, [1, 1]])
-def test_nothing_returned(name, pool):
-    judged = None if pool is None else ([0, len(pool)], pool)
-    rankings = fn.Rankings.from_offsets([0, 0], [], [], judged=judged)
-    assert fn.evaluate(rankings, name).values.tolist() == [[0.0]]
-
-
-@pytest.mark.pure
 def test_perfect_lists_have_the_value_1_where_they_can():
     rankings = fn.Rankings.from_lists(
         [[1] * 7, [1, 1, 0, 0], [1] * 30], [[0.5] * 7, [4, 3, 2, 1], [1, 2] * 15]
@@ -142,15 +131,6 @@ def test_negative_gains_between_the_worst_and_the_best_ranking(ties):
         fn.evaluate(fn.Rankings.from_lists([grades]), "nDCG")
     with pytest.raises(fn.MeasureError, match="except with ideal='judged'"):
         fn.evaluate(fn.Rankings.from_lists([grades]), fn.nDCG(floor="worst", ideal="scored"))
-
-
-@pytest.mark.pure
-def test_counts_are_empty_only_where_asked():
-    rankings = fn.Rankings.from_lists([[0, 0], [], [1]])
-    measures = [fn.NumRel, fn.NumRel(empty="skip"), fn.NumRet(empty=-1), fn.NumRet]
-    scores = fn.evaluate(rankings, measures)
-    np.testing.assert_equal(scores.values, [[0, 0, 1], [math.nan, math.nan, 1], [2, -1, 1], [2, 0, 1]])
-    assert list(scores.mean().values()) == [1 / 3, 1, 2 / 3, 1]
 
 
 @pytest.mark.pure

@@ -67,10 +67,11 @@ def added_up(task, tables):
     return [each for table in rows for each in scoring.unpickle_rows(table)]
 
 
-def test_tables_are_joined_to_some_of_some_size():
+def test_tables_are_joined_to_some_of_some_size(monkeypatch):
+    monkeypatch.setattr(scoring, "_ROWS", 10)
     table = pa.table({"n": np.arange(57)})
     cut = [table.slice(start, 4) for start in range(0, 57, 4)]
-    found = list(scoring.larger(cut, 10))
+    found = list(scoring.larger(cut))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
     assert pa.concat_tables(found).equals(table)
     assert list(scoring.larger([])) == []
