@@ -368,6 +368,18 @@ def test_formats_by_first_bytes(name, start, has_rank, expected):
         ("a.json", b'{"a":\n' * 50_000 + b"1" + b"}" * 50_000, "a.json has judgments or a run"),
         ("a.json", b'[{"a":\n' + b'{"a":\n' * 50_000 + b"1" + b"}" * 50_001 + b"]", "a.json cannot be read: maximum recursion"),
         ("a.json", b'{"qid":{"0":1,"1":2},"label":{"0":1,"1":2},"score":{"0":1,"1":2}}', "a.json"),
+        *(("a.csv", text, re.escape(message)) for text, message in {
+            b"a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; expected column names',
+            b"qid,label\na,1\n": "a.csv: no column has a usual name of the score",
+            b"qid,label,score,score\na,1,1,2\n": 'a.csv: 2 columns are named "score", so score is ambiguous; rename all but one',
+            b'qid,label,score,"\na,1,0.5,2\n': "a.csv cannot be read: CSV parse error",
+            b"qid,label,score\na,1,0.5\na,x,0.5\n": 'a.csv, row 3 (the header is row 1): column "label" has "x"; expected a number',
+            b'qid,label,score\na,1,"0,5"\n': 'a.csv, row 2 (the header is row 1): column "score" has "0,5"; expected a number',
+            b"note,qid,label,score\n,a,1,2020-01-01\n": 'row 2 (the header is row 1): column "score" has "2020-01-01"',
+            b"qid,label,score\na,1,0.5\na,2\n": "a.csv, row 3 (the header is row 1): Expected 3 columns, got 2: a,2; expected as many",
+        }.items()),
+        ("a.csv", b"\nqid,label,score\n", "a.csv is empty, or begins with an empty line; expected column names, as in "),
+        ("a.csv", b"qid,label,score\n\xff,1,0.5\n", r'row 2 .*column "qid" cannot be read: .*UTF8'),
         ("a.csv.gz", packed_by_gzip(b"qid,label,score\n1,1,1\n" * 99)[:-20], "a.csv.gz"),
         ("a.parquet.gz", packed_by_gzip(b"PAR1" + b"x" * 99), "a.parquet.gz cannot be read"),
         ("a.feather", b"ARROW1\0\0" + b"x" * 99, "a.feather cannot be read"),
@@ -458,45 +470,13 @@ def test_several_files_and_patterns(tmp_path):
         fn.read_csv(str(tmp_path / "*.tsv"))
 
 
-FAULTS = {
-    "": (
-        "a.csv is empty, or begins with an empty line; expected column names, "
-        'as in "query_id,relevance,score"'
-    ),
-    "a,1,0.5\na,2,0.5\n": 'a.csv has no header: its first line is "a,1,0.5"; expected column names',
-    "qid,label\na,1\n": "a.csv: no column has a usual name of the score",
-    "qid,label,score,score\na,1,1,2\n": 'a.csv: 2 columns are named "score", so score is ambiguous; rename all but one',
-    'qid,label,score,"\na,1,0.5,2\n': "a.csv cannot be read: CSV parse error",
-    "qid,label,score\na,1,0.5\na,x,0.5\n": 'a.csv, row 3 (the header is row 1): column "label" has "x"; expected a number',
-    'qid,label,score\na,1,"0,5"\n': 'a.csv, row 2 (the header is row 1): column "score" has "0,5"; expected a number',
-    "note,qid,label,score\n,a,1,2020-01-01\n": 'row 2 (the header is row 1): column "score" has "2020-01-01"',
-    "qid,label,score\na,1,0.5\na,2\n": "a.csv, row 3 (the header is row 1): Expected 3 columns, got 2: a,2; expected as many",
-}
-
-
-@pytest.mark.parametrize("text", FAULTS)
-@pytest.mark.parametrize("threads", [1, None])
-def test_faulty_files(tmp_path, text, threads):
-    with pytest.raises(FastndcgError) as error:
-        fn.read_csv(written(tmp_path, text), threads=threads)
-    assert FAULTS[text] in str(error.value)
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    written(tmp_path, TEXT)
-    with pytest.raises(SourceError, match=r"b\.csv does not exist\. Did you mean \"a\.csv\"\?"):
-        fn.read_csv(tmp_path / "b.csv")
-    path = tmp_path / "b.csv.gz"
-    path.write_bytes(gzip.compress(TEXT.encode() * 1000)[:-20])
-    with pytest.raises(SourceError, match=r"b\.csv\.gz.*(cannot be read|row)"):
-        fn.read_csv(path)
-    (tmp_path / "c.csv").write_bytes(b"qid,label,score\n\xff,1,0.5\n")
-    with pytest.raises(SourceError, match=r'row 2 .*column "qid" cannot be read: .*UTF8'):
-        fn.read_csv(tmp_path / "c.csv")
-    with pytest.raises(ColumnError, match=r'd\.csv has no column "score", which other files have'):
-        fn.read_csv([written(tmp_path, TEXT), written(tmp_path, "qid,label\na,1\n", "d.csv")])
-    with pytest.raises(ColumnError, match=r'd\.csv has two columns "score"; rename one of them'):
-        fn.read_csv([written(tmp_path, TEXT), written(tmp_path, "qid,label,score,score\n", "d.csv")])
+def test_columns_that_files_do_not_share(tmp_path):
+    for text, message in (
+        ("qid,label\na,1\n", r'd\.csv has no column "score", which other files have'),
+        ("qid,label,score,score\n", r'd\.csv has two columns "score"; rename one of them'),
+    ):
+        with pytest.raises(ColumnError, match=message):
+            fn.read_csv([written(tmp_path, TEXT), written(tmp_path, text, "d.csv")])
 
 
 RUN = "qid,docno,score\n1,C,2.5\n1,B,1.5\n02,A,0.5\n"
