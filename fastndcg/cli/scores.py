@@ -123,27 +123,27 @@ class Evaluation:
         """Scores of each system. A run has the judged queries that it has documents for, or all if `missing`
         is a number, which is the value of the others, unless a convention says what they count.
         """
-        nobody: Any = True  # whether no run has documents for a query
+        nobody: Any = True  # where no run has documents
         for system in inputs.systems(measures):
             if system.stored is not None:
                 yield from _stored_scores(system, measures)
                 nobody = False
                 continue
-            rankings, lacks = system.rankings, None
-            if inputs.sources.runs and (rankings.lengths == 0).any():
-                lacks = rankings.lengths == 0
-                if isinstance(missing, str):
-                    system = system._replace(rankings=rankings[~lacks])  # noqa: PLW2901
-            nobody &= False if lacks is None else lacks
+            lacks = system.rankings.lengths == 0 if inputs.sources.runs else np.zeros(0, np.bool_)
+            nobody = nobody & lacks
+            if lacks.any() and isinstance(missing, str):
+                system = system._replace(rankings=system.rankings[~lacks])  # noqa: PLW2901
             with about(system.source):
                 scored = self._score(system, measures)
-            if lacks is not None and not isinstance(missing, str) and self.convention is None:
+            if lacks.any() and not isinstance(missing, str) and self.convention is None:
+                count = count_of(int(lacks.sum()), "judged query")
+                note(f"{system.name} has no documents for {count}: counted as {missing:g}")
                 scores, values = scored.scores, scored.scores.values.copy()
                 values[:, lacks] = missing
                 filled = Scores(scores.measures, values, scores._empty, scores._source, scores.weight)
                 scored = scored._replace(scores=filled)
             yield scored
-        if isinstance(missing, str) and np.any(nobody) and inputs.sources.runs:
+        if isinstance(missing, str) and np.any(nobody):
             note(f"no run has documents for {count_of(int(nobody.sum()), 'judged query')}, left out")
 
     def _score(self, system: System, measures: list[Measure], *, signed: bool = False) -> Scored:

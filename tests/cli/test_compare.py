@@ -191,6 +191,8 @@ def test_runs_and_queries_that_they_lack():
     assert json.loads(dropped.stdout)["rows"][0]["queries"] == QUERIES - 3
     zero = {name: fn.evaluate(fn.read_trec("qrels", f"{name}.txt"), "nDCG@5") for name in ("base", "better")}
     assert near(rows_of(f"{line} --missing 0"), fn.compare(zero))
+    said = run(f"compare {line} --missing 0").stderr
+    assert "better has no documents for 3 judged queries: counted as 0\n" in said
     # a run of an earlier day, stored
     run(f"score {line} --out earlier.parquet")
     write_trec()
