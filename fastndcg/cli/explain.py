@@ -70,7 +70,7 @@ def explain(
     for each in dict.fromkeys(ids):
         for own, rankings in systems.items():
             name = own if len(systems) > 1 else ""
-            with about(name):
+            with about(f'"{name}"' if name else ""):
                 found.append((name, explain(rankings, asked[0], each)))
     for system in read:
         (system if len(read) > 1 else system._replace(name=None)).tell()
