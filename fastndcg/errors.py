@@ -167,8 +167,8 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
     by_lower: dict[str, str] = {}
     for candidate in candidates:  # keep the first of names that differ only in case
         by_lower.setdefault(candidate.lower(), candidate)
-    near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
-    return f' Did you mean "{by_lower[near[0]]}"?' if near else ""
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
+    return f' Did you mean "{by_lower[matches[0]]}"?' if matches else ""
 
 
 def unknown_argument(function: str, name: str, known: Sequence[str]) -> InputTypeError:
@@ -233,10 +233,10 @@ def check_whole(name: str, value: object, least: int) -> int:
     return number
 
 
-def check_length(name: str, found: int, wanted: int, noun: str) -> None:
+def check_length(name: str, length: int, wanted: int, noun: str) -> None:
     """Raise `InputError` for an argument with too few or too many values."""
-    if found != wanted:
-        values, wanted_in_words = count_of(found, "value"), count_of(wanted, noun)
+    if length != wanted:
+        values, wanted_in_words = count_of(length, "value"), count_of(wanted, noun)
         raise InputError(f"{name} has {values} for {wanted_in_words}; give one for each")
 
 

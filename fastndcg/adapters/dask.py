@@ -138,8 +138,8 @@ def _listed(function: Make, part: Any) -> list[pa.Table]:
 
 
 def _by_block(tables: list[pa.Table], blocks: int) -> list[pa.Table]:
-    found = pa.concat_tables([shuffle.SCHEMA.empty_table(), *tables])
-    return [found.filter(pc.field("block") == block) for block in range(blocks)]
+    rows = pa.concat_tables([shuffle.SCHEMA.empty_table(), *tables])
+    return [rows.filter(pc.field("block") == block) for block in range(blocks)]
 
 
 def _as_frame(tables: list[pa.Table], schema: pa.Schema, dtypes: dict[str, Any]) -> pd.DataFrame:

@@ -129,41 +129,41 @@ class Evaluator(providers.Evaluator):
 
     def calc_aggregate(self, run: Any) -> dict[Any, float]:
         """A number for each measure: the exact mean, or the aggregate that ir_measures defines."""
-        found = {}
+        aggregates = {}
         for _, measure, values in self._values(run):
             missing = len(self._queries) - len(values)
             everything = np.append(values, np.full(missing, measure.DEFAULT))
             aggregator = measure.aggregator()
             if type(aggregator) is MeanAgg and len(everything):
-                found[measure] = statistics.mean(everything)
+                aggregates[measure] = statistics.mean(everything)
                 continue
             for value in everything.tolist():
                 aggregator.add(value)
-            found[measure] = aggregator.result()
-        return {measure: found[measure] for measure in self.measures}
+            aggregates[measure] = aggregator.result()
+        return {measure: aggregates[measure] for measure in self.measures}
 
     def _values(self, run: Any) -> Iterator[tuple[list[Any], Any, Any]]:
         """Measures, each with the returned queries and its values."""
-        given: Side | None = None
+        run_side: Side | None = None
         for judged, measures, kind in self._parts:
             rankings = self._ranked(judged, run) if isinstance(judged, DictQrels) else None
             if rankings is None:
-                given = given or side_of_data("run", run, "score", _COLUMNS)
-                rankings = self._joined(judged, given, kind)
+                run_side = run_side or side_of_data("run", run, "score", _COLUMNS)
+                rankings = self._joined(judged, run_side, kind)
             returned = np.flatnonzero(np.diff(rankings.offsets))
             queries = rankings.query_ids.take(returned).to_pylist()
             scores = evaluate(rankings, [*measures.values()], threads=self._threads)
             for measure, ours in measures.items():
                 yield queries, measure, scores[ours][returned]
 
-    def _joined(self, judged: Side | DictQrels, given: Side, kind: str) -> Rankings:
+    def _joined(self, judged: Side | DictQrels, run: Side, kind: str) -> Rankings:
         if isinstance(judged, DictQrels):
             judged = _side_of(judged.pools, kind)
         if self._ties == "input" and kind != "Judged":
             with np.errstate(over="ignore"):
-                given = given._replace(values=given.values.astype(np.float32))
+                run = run._replace(values=run.values.astype(np.float32))
         order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
-        return Rankings._of(**join(judged, given, "zero", order, "refuse"))
+        return Rankings._of(**join(judged, run, "zero", order, "refuse"))
 
     def _ranked(self, pools: DictQrels, run: Any) -> Rankings | None:
         """Rankings of dictionaries without their ids: to look up a document takes half of what it takes to

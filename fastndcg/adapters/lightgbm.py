@@ -65,15 +65,15 @@ class Metric(Meter):
     ) -> list[tuple[str, float, bool]]:
         if isinstance(second, lightgbm.Dataset):
             predictions, data = first, second
-            found = self.rankings(
+            queries = self.rankings(
                 data, lambda: _queries(data.get_label(), data.get_weight(), data.get_group())
             )
         else:
             label, predictions = first, second
-            found = self.rankings(label, lambda: _queries(label, weight, group))
-            if not np.array_equal(np.diff(found.offsets), group):  # the same labels with other query sizes
-                found = _queries(label, weight, group)
-        means = zip(self.names, self.means(found, predictions), strict=True)
+            queries = self.rankings(label, lambda: _queries(label, weight, group))
+            if not np.array_equal(np.diff(queries.offsets), group):  # the same labels with other query sizes
+                queries = _queries(label, weight, group)
+        means = zip(self.names, self.means(queries, predictions), strict=True)
         return [(name, mean, True) for name, mean in means]
 
 

@@ -232,19 +232,19 @@ class DictRun:
         # keys that sort rows by query and falling score, equal for scores that are equal as float32
         keys: Int64 = (query << 32) + (falling.astype(np.int64) + (1 << 31))
         order = np.argsort(keys)
-        ranked, found = keys[order], grades[order]
+        ranked, ranked_grades = keys[order], grades[order]
         starts = np.flatnonzero(np.diff(ranked, prepend=-1))
         ends = np.append(starts[1:], len(keys))
         # ids are compared only where they change a grade
-        differ = np.maximum.reduceat(found, starts) > np.minimum.reduceat(found, starts)
+        differ = np.maximum.reduceat(ranked_grades, starts) > np.minimum.reduceat(ranked_grades, starts)
         documents: list[str] = []
         first = 0
         for start, end in zip(starts[differ].tolist(), ends[differ].tolist(), strict=True):
             if not first <= order[start] < first + len(documents):
                 _, documents, first = self._query_of(order[start])
             rows = sorted((order[start:end] - first).tolist(), key=documents.__getitem__, reverse=True)
-            found[start:end] = grades[first + np.array(rows)]
-        return order, found
+            ranked_grades[start:end] = grades[first + np.array(rows)]
+        return order, ranked_grades
 
     def _query_of(self, row: int) -> tuple[int, list[str], int]:
         """Return the query of a row, its documents, and its first row."""

@@ -82,8 +82,8 @@ class Ray(Engine["Dataset"]):
 
     def _map(self, partitions: Dataset, function: Make, schema: pa.Schema) -> Dataset:  # noqa: ARG002
         def of_block(table: pa.Table) -> pa.Table:
-            found = list(function([table] if len(table) else []))
-            return pa.concat_tables(found) if found else pa.table({})
+            results = list(function([table] if len(table) else []))
+            return pa.concat_tables(results) if results else pa.table({})
 
         return partitions.map_batches(of_block, batch_size=None, batch_format="pyarrow")
 

@@ -434,13 +434,13 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
     kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
     nothing = dict.fromkeys(means.names, pa.array([], pa.float64()))
     nothing |= {name: pa.array([], kind) for name, kind in zip(means.by, kinds, strict=True)}
-    found = Groups.merged([sums_by(means, pa.table(nothing)), *parts], kinds)
-    columns: dict[str, Any] = dict(zip(means.by, found.by, strict=True))
-    columns["queries"] = pa.array(found.queries, pa.int64())
+    merged = Groups.merged([sums_by(means, pa.table(nothing)), *parts], kinds)
+    columns: dict[str, Any] = dict(zip(means.by, merged.by, strict=True))
+    columns["queries"] = pa.array(merged.queries, pa.int64())
     if means.confidence is not None:
-        columns["small"] = pa.array(found.queries < SMALL, pa.bool_())
+        columns["small"] = pa.array(merged.queries < SMALL, pa.bool_())
     weighted = means.weight is not None
-    for column, of_measure in zip(means.notations, found.moments, strict=True):
+    for column, of_measure in zip(means.notations, merged.moments, strict=True):
         moments = of_measure.each()
         averages = [each.mean(weighted=weighted) for each in moments]
         columns |= columns_of_means(column, averages, moments, means.confidence, weighted=weighted)

@@ -222,8 +222,8 @@ def group_function(measure: Any, *, nan: NaN = "refuse") -> Callable[..., Any]:
         ends = pa.array([0, len(score)], pa.int64())
         labels, scores = (pa.LargeListArray.from_arrays(ends, each) for each in (relevance, score))
         ids = query[:1] if query is not None and len(query) else pa.array(["of this group"])
-        found = float(scoring.values_of_lists(known, labels, scores, ids, nan)[0])
-        return None if np.isnan(found) else found
+        result = float(scoring.values_of_lists(known, labels, scores, ids, nan)[0])
+        return None if np.isnan(result) else result
 
     return _user_defined_function(value, float)
 
@@ -259,8 +259,8 @@ def _user_defined_function(function: Callable[..., Any], returns: type | None) -
             columns = [
                 pa.array(each.to_numpy() if each.dtype != "O" else list(each)) for each in (relevance, score)
             ]
-            found = function(*columns, None if query is None else pa.Array.from_pandas(query))
-            return found.to_pandas() if isinstance(found, pa.Array) else found
+            values = function(*columns, None if query is None else pa.Array.from_pandas(query))
+            return values.to_pandas() if isinstance(values, pa.Array) else values
 
         column, make = pd.Series, F.pandas_udf
     made.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
@@ -274,15 +274,15 @@ def _quoted(name: str) -> str:
 
 def _of_rows(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
     """Packed chunks of a partition that has all rows of its queries."""
-    if found := list(tables):
-        yield from shuffle.score_or_pack(job, [(pa.concat_tables(found), None)], shuffle.Split())
+    if rows := list(tables):
+        yield from shuffle.score_or_pack(job, [(pa.concat_tables(rows), None)], shuffle.Split())
 
 
 def _of_lists(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
     """Packed chunks of tables with a row for each query."""
     ids = job.task.columns.id_columns
-    whole = scoring.larger(_documents(ids, table) for table in tables)
-    return shuffle.score_or_pack(job, ((table, None) for table in whole), shuffle.Split())
+    larger_tables = scoring.larger(_documents(ids, table) for table in tables)
+    return shuffle.score_or_pack(job, ((table, None) for table in larger_tables), shuffle.Split())
 
 
 def _documents(ids: list[str], table: pa.Table) -> pa.Table:

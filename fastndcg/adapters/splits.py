@@ -181,5 +181,5 @@ def read_split(job: shuffle.Job, types: dict[str, pa.DataType], split: Split) ->
                 yield from list(shuffle.score_or_pack(job, rows, split))
                 return
         with closing(stream._tables(names)) as numbered:
-            whole = pa.concat_tables([table for _, table in numbered])
-        yield from shuffle.score_or_pack(job, [(whole, None)], split)
+            table_of_split = pa.concat_tables([table for _, table in numbered])
+        yield from shuffle.score_or_pack(job, [(table_of_split, None)], split)

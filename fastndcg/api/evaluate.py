@@ -185,15 +185,15 @@ def evaluate(
             for measure in asked
         )
     kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
-    given, resolved, rule = rankings, asked, None
+    argument, resolved, rule = rankings, asked, None
     if convention is not None:
         from fastndcg.convention.evaluation import resolve_all
         from fastndcg.measures.tools import rule_of
 
         if kept:
-            own = next(measure for measure in asked if measure.cutoff_column)
+            first = next(measure for measure in asked if measure.cutoff_column)
             raise MeasureError(
-                f"{own} has a cutoff for each query, which no convention has; name one, as in {own.name}@10"
+                f"{first} has a cutoff for each query, which no convention has; name one, as in {first.name}@10"
             )
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
@@ -203,12 +203,12 @@ def evaluate(
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         several = rankings_by_name(rankings, run, of_both, asked)
         if several is not None:
-            found = {}
+            of_runs = {}
             for name, joined in several.items():
                 _warn_of_order(asked, convention, joined)
                 with about(name):
-                    found[name] = evaluate(joined, asked, convention=convention, threads=threads)
-            return found
+                    of_runs[name] = evaluate(joined, asked, convention=convention, threads=threads)
+            return of_runs
         of_intents = any(measure.definition.method == "intents" for measure in asked)
         rankings = rankings_of_both(rankings, run, of_both, intents=of_intents)
         _warn_of_order(asked, convention, rankings)
@@ -218,7 +218,7 @@ def evaluate(
         by_id = rule is not None and rule.needs_ids
         named = Roles.of(roles, "evaluate").keeping(kept)
         rankings = rankings_or_stream(rankings, named, threads=threads, with_doc_id=by_id)
-    if roles and rankings is given:
+    if roles and rankings is argument:
         raise InputTypeError(
             f"{next(iter(roles))}= is for tables and paths; {type(rankings).__name__} already has its columns"
         )
@@ -330,10 +330,10 @@ def ndcg(
     array([0.70391809, 0.63092975])
     """
     rows = {"offsets": offsets, "group": group, "query_ids": query_ids}
-    given = [name for name, value in rows.items() if value is not None]
-    if len(given) > 1:
+    passed = [name for name, value in rows.items() if value is not None]
+    if len(passed) > 1:
         raise InputError(
-            f"{' and '.join(given)} were passed; pass only the one that groups the rows by query"
+            f"{' and '.join(passed)} were passed; pass only the one that groups the rows by query"
         )
     options: Columns = {"nan": nan, "ascending": ascending, "unjudged": unjudged}
     if offsets is not None:

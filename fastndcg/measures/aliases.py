@@ -165,11 +165,11 @@ def nearest(name: str) -> str:
     if tail is not None and key(tail[1]) in _BY_KEY:
         return f"Did you mean {_BY_KEY[key(tail[1])]}@{tail[2]}?"
     spellings = {key(known): known for known in (*reversed(ALIASES), *DEFINITIONS)}
-    near = difflib.get_close_matches(key(name), spellings, n=12, cutoff=0.6)
-    found: dict[str, str] = {}  # the nearest spelling of each measure
-    for each in near:
-        found.setdefault(_BY_KEY[each], spellings[each])
-    shown = [each if each == own else f"{each} ({own} here)" for own, each in found.items()][:3]
+    matches = difflib.get_close_matches(key(name), spellings, n=12, cutoff=0.6)
+    spelling_of: dict[str, str] = {}  # the nearest spelling of each measure
+    for each in matches:
+        spelling_of.setdefault(_BY_KEY[each], spellings[each])
+    shown = [each if each == own else f"{each} ({own} here)" for own, each in spelling_of.items()][:3]
     if not shown:
         return ""
     return f"Did you mean {', '.join(shown[:-1])}{' or ' if shown[:-1] else ''}{shown[-1]}?"

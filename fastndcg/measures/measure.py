@@ -162,8 +162,8 @@ class Measure:
         if self.definition.cut == "recall":
             return self(recall=cutoff)
         if self._like is not None:  # a tool may have other parameters with a cutoff
-            rule, own = self._like
-            return resolve(_MEASURES[self.name] @ cutoff, rule, "like")(**own)
+            rule, parameters = self._like
+            return resolve(_MEASURES[self.name] @ cutoff, rule, "like")(**parameters)
         if self.definition.cut in ("none", "relevant"):
             raise MeasureError(
                 f"{self.name} has no cutoff: it looks at all documents; expected {self}, got {self}@{cutoff}"
@@ -261,8 +261,8 @@ def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measur
     rule, plain = rule.on(measure.name, keyword, cut=cut), _MEASURES[measure.name]
     at = rule.default_cutoff if measure._at is None and measure.definition.cut == "rank" else measure._at
     resolved = plain(**rule.parameters)
-    own = {name: value for name, value in measure.params.items() if value != plain.params[name]}
-    return (resolved if at is None else resolved @ at)(**own)
+    changed = {name: value for name, value in measure.params.items() if value != plain.params[name]}
+    return (resolved if at is None else resolved @ at)(**changed)
 
 
 class _Documentation:

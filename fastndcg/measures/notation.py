@@ -94,7 +94,7 @@ def parse(text: str) -> Measure:
 
 @lru_cache(maxsize=1024)
 def _read_notation(text: str) -> tuple[Measure, ...]:
-    found = list[Measure]()
+    measures = list[Measure]()
     elements = [element.strip() for element in aliases.elements(text)]
     canonical = [aliases.canonical(element) for element in elements]
     try:
@@ -114,14 +114,14 @@ def _read_notation(text: str) -> tuple[Measure, ...]:
             of = _read_measure(named, text)
             label = elements[place] if elements[place : place + 1] != canonical[place : place + 1] else ""
         if cutoff is None:
-            found.append(with_label(of, label))
+            measures.append(with_label(of, label))
             of = None
             continue
         for measure in _cut(of, cutoff, text):
             is_one = cutoff is not node and isinstance(cutoff, ast.Constant | ast.Name)
-            own = label if is_one else aliases.with_cutoff(label, measure._written)
-            found.append(with_label(measure, own))
-    return tuple(found)
+            own_label = label if is_one else aliases.with_cutoff(label, measure._written)
+            measures.append(with_label(measure, own_label))
+    return tuple(measures)
 
 
 def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
@@ -231,11 +231,11 @@ def as_measure(measure: object) -> Measure:
 
 def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measure:
     """Return the equal element of `known`. Raises `MeasureError` with the text `fault` if there is none."""
-    found = as_measure(measure)
-    if found not in known:
+    asked = as_measure(measure)
+    if asked not in known:
         names = [str(each) for each in known]
-        raise MeasureError(f"{found} {fault}; these were: {', '.join(names)}.{suggest(str(found), names)}")
-    return known[known.index(found)]
+        raise MeasureError(f"{asked} {fault}; these were: {', '.join(names)}.{suggest(str(asked), names)}")
+    return known[known.index(asked)]
 
 
 def as_measures(measures: Any) -> tuple[Measure, ...]:

@@ -242,14 +242,14 @@ def read_max_fp(name: str, value: Any) -> float | None:
     """Read a share below 1, a whole number of documents, or None, which means all, as the share 1.0 does."""
     if value is None or (value == 1 and not isinstance(value, Integral | str)):
         return None
-    found = math.nan if isinstance(value, bool) else _finite(name, value)
-    if 0 < found < 1:
-        return found
-    if not (1 <= found <= 2**53 and found == int(found)):
+    number = math.nan if isinstance(value, bool) else _finite(name, value)
+    if 0 < number < 1:
+        return number
+    if not (1 <= number <= 2**53 and number == int(number)):
         _refuse(
             name, value, "a share of the documents above 0 and up to 1.0, a whole number of them, or None"
         )
-    return int(found)  # 1 is a number of documents, 1.0 a share
+    return int(number)  # 1 is a number of documents, 1.0 a share
 
 
 # ---- declarations ----

@@ -171,7 +171,7 @@ class Rule:
     @property
     def names_of_measures(self) -> tuple[str, ...]:
         """Names of the tool's measures."""
-        names = [own.measure for own in self.others]
+        names = [other.measure for other in self.others]
         return tuple(dict.fromkeys(names if self.of is None else [self.of, *names]))
 
     def find(self, measure: str, *, cut: bool | None = None) -> Self | None:
@@ -182,12 +182,12 @@ class Rule:
         """
         if measure == self.of:
             return replaced(self, others=())
-        for own in self.others:
-            if own.measure == measure and (own.cut is None or cut is None or own.cut == cut):
+        for other in self.others:
+            if other.measure == measure and (other.cut is None or cut is None or other.cut == cut):
                 usual = {each.name: each.default for each in fields(self) if each.name in _OF_MEASURE}
                 pool = "scored" if self.ideal == "scored" else self.pool
-                fixed = {"of": measure, "more": own.more, "others": ()}
-                return replaced(self, **{**usual, "pool": pool, **dict(own.changed), **fixed})
+                fixed = {"of": measure, "more": other.more, "others": ()}
+                return replaced(self, **{**usual, "pool": pool, **dict(other.changed), **fixed})
         return None
 
     def on(self, measure: Any, keyword: str = "convention", *, cut: bool | None = None) -> Self:

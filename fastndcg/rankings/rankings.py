@@ -20,7 +20,7 @@ from fastndcg.rankings.sanity_checks import (
     names_of_sides,
     names_of_table,
     ranks_of,
-    warn_of_oddities,
+    run_sanity_checks,
 )
 from fastndcg.tables.checks import Grades, JudgedPool, cast_columns, cast_scores, checked_scores
 from fastndcg.tables.grouping import group_by_query
@@ -223,8 +223,8 @@ class Rankings:
         >>> shuffled.queries["query_id"].to_pylist(), shuffled.relevance
         (['b', 'a'], array([1, 0, 2]))
         """
-        flat, given = in_query_order(group_by_query(query_ids), relevance, scores, columns)
-        return examined(cls._from_offsets(*flat, **given), columns)
+        flat, arguments = in_query_order(group_by_query(query_ids), relevance, scores, columns)
+        return examined(cls._from_offsets(*flat, **arguments), columns)
 
     @classmethod
     @with_columns
@@ -309,7 +309,7 @@ class Rankings:
         table = frame.table(columns.names, columns.id_columns, columns.score, columns.compared_ranks)
         with Task("Finding the rows of each query"):
             rankings = cls._of(**fields_of_table(table, columns))
-        return warn_of_oddities(rankings, names_of_table(columns))
+        return run_sanity_checks(rankings, names_of_table(columns))
 
     @classmethod
     @partial(with_roles_of_both, without=OF_TEXT)
@@ -415,7 +415,7 @@ class Rankings:
         from fastndcg.tables.joins import join
 
         rankings = cls._of(**join(qrels, run, missing, ties, nan, must_meet=True))
-        return warn_of_oddities(rankings, names_of_sides(qrels, run), ranks_of(run))
+        return run_sanity_checks(rankings, names_of_sides(qrels, run), ranks_of(run))
 
     def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
         """`with_scores` without sanity checks, for a system in training."""
@@ -447,8 +447,8 @@ class Rankings:
     @cached_property
     def query_ids(self) -> pa.Array | pa.ChunkedArray:
         """Id of each query; 0, 1, 2, ... where none were given."""
-        given = self.__dict__["_query_ids"]
-        return pa.array(np.arange(self.n_queries, dtype=np.int64)) if given is None else given
+        ids = self.__dict__["_query_ids"]
+        return pa.array(np.arange(self.n_queries, dtype=np.int64)) if ids is None else ids
 
     @cached_property
     def queries(self) -> pa.Table:
@@ -465,24 +465,26 @@ class Rankings:
     @cached_property
     def _grades(self) -> Grades:
         """Range of the grades of all judged documents."""
-        lowest, highest, whole = float("inf"), float("-inf"), True
+        lowest, highest, are_whole = float("inf"), float("-inf"), True
         for values in self._judged_grades():
             if len(values):
                 lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
                 blocks = (values[i : i + _BLOCK] for i in range(0, len(values), _BLOCK))
                 is_float = values.dtype.kind == "f"
-                whole = whole and (not is_float or all((np.floor(each) == each).all() for each in blocks))
-        return Grades(lowest, highest, whole) if lowest <= highest else Grades(0, 0, True)
+                are_whole = are_whole and (
+                    not is_float or all((np.floor(each) == each).all() for each in blocks)
+                )
+        return Grades(lowest, highest, are_whole) if lowest <= highest else Grades(0, 0, True)
 
     @cached_property
     def _distinct_grades(self) -> Array:
         """All grades of scored and judged documents once, ascending, as float64 or their integer dtype."""
-        found = [
+        distinct = [
             np.unique(values[block : block + _BLOCK])
             for values in self._judged_grades()
             for block in range(0, len(values), _BLOCK)
         ]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
+        return np.unique(np.concatenate(distinct)) if distinct else np.empty(0, self.relevance.dtype)
 
     @cached_property
     def _longest(self) -> int:

@@ -66,8 +66,8 @@ def ranks_of(run: Side) -> tuple[Array, Array]:
 
 
 @dataclass
-class Oddities:
-    """Sanity checks of rankings. Call `add` for each part that is read, and `warn` after the last one.
+class SanityChecks:
+    """Checks of rankings. Call `add` for each part that is read, and `warn` after the last one.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings
@@ -165,18 +165,18 @@ def _warn_of_swap(names: Names) -> None:
     )
 
 
-def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | None = None) -> V:
+def run_sanity_checks(rankings: V, names: Names, ranks: tuple[Array, Array] | None = None) -> V:
     """Warn about rankings that look wrong, and return them."""
-    found = Oddities(names)
-    found.add(rankings, ranks)
-    found.warn()
+    checks = SanityChecks(names)
+    checks.add(rankings, ranks)
+    checks.warn()
     return rankings
 
 
 def examined(rankings: V, columns: Mapping[str, Any]) -> V:
     """Return rankings of a user's arrays and other columns, after a warning if they look wrong."""
     names = Names(is_ordered=columns.get("ascending", False), are_joined=rankings.judged is not None)
-    return warn_of_oddities(rankings, names) if rankings.n_queries >= _FEWEST else rankings
+    return run_sanity_checks(rankings, names) if rankings.n_queries >= _FEWEST else rankings
 
 
 def warn_of_unreached(measures: Sequence[Measure], parts: Sequence[Grades], queries: int) -> None:

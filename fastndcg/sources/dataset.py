@@ -26,7 +26,7 @@ from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, w
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.rankings.sanity_checks import names_of_table, warn_of_oddities
+from fastndcg.rankings.sanity_checks import names_of_table, run_sanity_checks
 from fastndcg.sources.open_file import naming, reading
 from fastndcg.sources.prefetch import Reader, decoded_ahead
 from fastndcg.tables.arrow import fields_of_table
@@ -171,7 +171,7 @@ class Dataset:
         table = self.table(names, progress=progress)
         with naming(self.paths), Task("Finding the rows of each query", progress=progress is None):
             fields = fields_of_table(table, columns, to_decode=self.encoded, numbers=self.first_row)
-        return warn_of_oddities(Rankings._of(**fields), names_of_table(columns))
+        return run_sanity_checks(Rankings._of(**fields), names_of_table(columns))
 
 
 # advice where rows can be read only once

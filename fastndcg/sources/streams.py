@@ -22,7 +22,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.rankings.sanity_checks import Oddities, names_of_table
+from fastndcg.rankings.sanity_checks import SanityChecks, names_of_table
 from fastndcg.sources.open_file import naming
 from fastndcg.sources.prefetch import decoded_ahead
 from fastndcg.sources.regrouping import Groups, NotGroupedError, Spill
@@ -139,13 +139,13 @@ class TableStream:
         if self._fits:
             yield self._dataset.read(self._progress), None
             return
-        columns, oddities, done = self.columns, Oddities(names_of_table(self.columns)), 0
+        columns, checks, done = self.columns, SanityChecks(names_of_table(self.columns)), 0
         self._dataset.look_at_ranks(columns.id_columns, columns.score, columns.compared_ranks)
         self._tell(0)
 
         def part_of(table: pa.Table, numbers: int | Int64, grouped: Grouped) -> Any:
             nonlocal done
-            rankings = oddities.add(self._rankings(table, numbers, grouped))
+            rankings = checks.add(self._rankings(table, numbers, grouped))
             if isinstance(numbers, int):
                 return rankings, None
             done += len(table)
@@ -160,7 +160,7 @@ class TableStream:
             every = chain(map(first.pop, range(-len(first), 0)), tables)  # `pop` frees the first table
             make = self._regrouped if regroup else self._whole_lists if self._is_lists else self._whole_tables
             yield from starmap(part_of, make(every))
-        oddities.warn()
+        checks.warn()
         self._known_grouped = not regroup
 
     def _nothing(self) -> Rankings:

@@ -49,8 +49,8 @@ def differences_of(one: npt.ArrayLike, other: npt.ArrayLike) -> Float64:
     """
     size = np.maximum(np.abs(one), np.abs(other))
     with np.errstate(invalid="ignore"):  # inf - inf
-        found: Float64 = np.subtract(one, other)
-    return np.where((np.abs(found) <= ROUNDING * size) & np.isfinite(found), 0.0, found)
+        differences: Float64 = np.subtract(one, other)
+    return np.where((np.abs(differences) <= ROUNDING * size) & np.isfinite(differences), 0.0, differences)
 
 
 def ranks_of(values: npt.NDArray[Any], least: float) -> Int64:
@@ -148,13 +148,13 @@ class Moments(NamedTuple):
             return np.bincount(groups, rows, n_groups).astype(np.int64)
 
         finite = np.isfinite(values) if weight is None else np.isfinite(values) & np.isfinite(weight)
-        found = {"n_values": count(np.ones_like(finite)), "undefined": count(~finite)}
+        fields = {"n_values": count(np.ones_like(finite)), "undefined": count(~finite)}
         if not finite.all():
             values, weight = values[finite], None if weight is None else weight[finite]
             groups = None if groups is None else groups[finite]
         factors, sums = {"value": values}, _FACTORS[:2]
         if weight is not None:
-            factors["weight"], found["weighing"] = weight, count(weight != 0)
+            factors["weight"], fields["weighing"] = weight, count(weight != 0)
             sums = _FACTORS if groups is None else _FACTORS[2:]
         if not spread:
             sums = sums[: 1 + (weight is not None)]
@@ -163,13 +163,13 @@ class Moments(NamedTuple):
                 factors["product"] = weight * values
             _check_finite(factors["product"])
         if groups is None:
-            found |= {
+            fields |= {
                 "low": float(values.min(initial=math.inf)),
                 "high": float(values.max(initial=-math.inf)),
             }
         for name, *names in sums:
-            found[name] = _sum([factors[each] for each in names], groups, n_groups)
-        return cls(**found)
+            fields[name] = _sum([factors[each] for each in names], groups, n_groups)
+        return cls(**fields)
 
     def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
         """Sums over the values of both, not by group."""
@@ -183,9 +183,9 @@ class Moments(NamedTuple):
         def add(*sums: Any) -> Any:
             if not isinstance(sums[0], np.ndarray):
                 return sums[0]
-            found = np.zeros(n_groups, sums[0].dtype)
-            np.add.at(found, groups, np.concatenate(sums))
-            return found
+            total = np.zeros(n_groups, sums[0].dtype)
+            np.add.at(total, groups, np.concatenate(sums))
+            return total
 
         return cls(*map(add, *parts))
 
@@ -314,7 +314,7 @@ def _leading_bits(values: Float64, bits: int) -> Iterator[tuple[int, Float64]]:
         if largest < 2.0**-900:  # 2.0**-unit would overflow
             rest, largest, scale = rest * 2.0**256, largest * 2.0**256, scale - 256
         unit = math.frexp(largest)[1] - bits
-        whole = rest * 2.0**-unit
-        np.trunc(whole, out=whole)
-        yield unit + scale, whole
-        rest -= whole * 2.0**unit
+        integral = rest * 2.0**-unit
+        np.trunc(integral, out=integral)
+        yield unit + scale, integral
+        rest -= integral * 2.0**unit

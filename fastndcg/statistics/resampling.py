@@ -116,12 +116,12 @@ def bootstrap_interval(
         scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
         return scaled
 
-    whole = draw(w) if weight is not None else np.full(resamples, float(n))
+    total_weight = draw(w) if weight is not None else np.full(resamples, float(n))
     outside = (1 - confidence) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         # how far equal means may differ by rounding: of values to whole numbers, and of input
-        slack = _roundings(n) * (n * float(w.max()) * math.ldexp(size, -60)) / whole
-        means = draw(w * values) / whole
+        slack = _roundings(n) * (n * float(w.max()) * math.ldexp(size, -60)) / total_weight
+        means = draw(w * values) / total_weight
     shares: list[float] | None = [outside, 1 - outside]
     if method == "bca":
         below = float(np.mean(means < center - slack) + np.mean(means <= center + slack)) / 2
@@ -144,13 +144,13 @@ def _corrected(
     if not spread or not 0 < below < 1:
         return None
     bias, skew = normal.inv_cdf(below), (off**3).sum() / (6 * spread**1.5)
-    found = []
+    levels = []
     for share in shares:
         shifted = bias + normal.inv_cdf(share)
         # where the correction is infinite, only the last quantile remains
         part = 1 - skew * shifted
-        found.append(normal.cdf(bias + shifted / part) if part > 0 else float(shifted > 0))
-    return found
+        levels.append(normal.cdf(bias + shifted / part) if part > 0 else float(shifted > 0))
+    return levels
 
 
 # ---- whole numbers ----
@@ -165,8 +165,8 @@ def _roundings(n: int, size: float = 0.0, largest: float = 1.0) -> int:
     """How far equal sums of n values may differ by rounding: of values to whole numbers, and of input, which
     may be differences of values up to `size`; `largest` is the largest sum.
     """
-    given = n * math.ldexp(size, 61 - 50 - math.frexp(largest)[1]) if largest else 0.0
-    return n + max(1 << 17, int(min(given, 2.0**60)))  # the largest sum fills 61 bits
+    bound = n * math.ldexp(size, 61 - 50 - math.frexp(largest)[1]) if largest else 0.0
+    return n + max(1 << 17, int(min(bound, 2.0**60)))  # the largest sum fills 61 bits
 
 
 def _sums_of_clusters(values: Int64, clusters: Int64) -> Int64:
@@ -180,7 +180,7 @@ def _sums_of_clusters(values: Int64, clusters: Int64) -> Int64:
 
 def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
     """Run a kernel for each resample, several in a call; `work` is the additions of one resample."""
-    name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
+    name, sums = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = dispatch.cores() if work * resamples >= _LEAST_FOR_THREADS else 1
     # equal shares: with runs of _SUMS, one of four threads got a third of 100,000 resamples
@@ -188,7 +188,7 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
     size = -(-resamples // (runs_of_each * threads))
 
     def run(first: int) -> int:
-        part = found[first : first + size]
+        part = sums[first : first + size]
         dispatch.run(name, work * len(part), seed, first, values, part, job=work * resamples)
         return first + len(part)
 
@@ -197,4 +197,4 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
         # Python threads: safe in every host, and kernels release the GIL
         for done in in_threads(run, range(0, resamples, size), threads):
             task.advance(done, resamples)
-    return found
+    return sums

@@ -39,23 +39,23 @@ class Interval(NamedTuple):
 
 def check_confidence(confidence: object) -> float:
     """A number between 0 and 1 as a float. Raises `InputError` or `InputTypeError` for anything else."""
-    found = _number("confidence", confidence, "one between 0 and 1, as in confidence=0.95")
-    if not 0 < found < 1:
-        hint = f" Did you mean {found / 100:g}?" if 1 < found < 100 else ""
+    number = _number("confidence", confidence, "one between 0 and 1, as in confidence=0.95")
+    if not 0 < number < 1:
+        hint = f" Did you mean {number / 100:g}?" if 1 < number < 100 else ""
         raise InputError(
             f"confidence={confidence!r} is not between 0 and 1; expected for example confidence=0.95.{hint}"
         )
-    return found
+    return number
 
 
 def check_size(name: str, size: object, what: str, example: float) -> float:
     """A size of differences as a float: finite, 0 or more. Raises `InputError` or `InputTypeError`."""
-    found = _number(name, size, f"0 or more, as in {name}={example}")
-    if not 0 <= found < math.inf:
+    number = _number(name, size, f"0 or more, as in {name}={example}")
+    if not 0 <= number < math.inf:
         raise InputError(
             f"{name}={size!r} is not {what}; expected a finite number, 0 or more, as in {name}={example}"
         )
-    return found
+    return number
 
 
 def _number(name: str, value: object, expected: str) -> float:
@@ -132,12 +132,12 @@ def _nodes() -> list[tuple[float, float]]:
 
     Steps of h along u = exp(pi / 2 sinh x) (Takahasi and Mori, 1974).
     """
-    h, found = 1 / 32, []
+    h, nodes = 1 / 32, []
     for step in range(-4 * 32, 6 * 32):
         x = step * h
         u = math.exp(math.pi / 2 * math.sinh(x))
-        found.append((u, h * math.pi / 2 * math.cosh(x) * u))
-    return found
+        nodes.append((u, h * math.pi / 2 * math.cosh(x) * u))
+    return nodes
 
 
 @lru_cache(64)
@@ -233,13 +233,13 @@ class Spread(NamedTuple):
         settled = middle if abs(middle) > ROUNDING * size else 0.0  # the mean of values without a spread
         if is_constant(off, math.ldexp(size, -power)):
             off, middle = np.zeros(n), settled
-        shares, whole = w * off, exact_sum(w)
-        std = math.ldexp(math.sqrt(exact_sum(shares * off) / whole * n / (n - 1)), power)
+        shares, total_weight = w * off, exact_sum(w)
+        std = math.ldexp(math.sqrt(exact_sum(shares * off) / total_weight * n / (n - 1)), power)
         if weight is None and clusters is None:
             return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
         if clusters is None:
-            error = math.ldexp(math.sqrt(exact_sum(shares * shares) * n / (n - 1) / whole**2), power)
-            return cls(n, middle, std, error, float(whole**2 / exact_sum(w, w) - 1))
+            error = math.ldexp(math.sqrt(exact_sum(shares * shares) * n / (n - 1) / total_weight**2), power)
+            return cls(n, middle, std, error, float(total_weight**2 / exact_sum(w, w) - 1))
         # summed in an order that depends neither on the order of queries nor on the choice of baseline
         order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
         starts = starts_of(clusters[order])
@@ -248,7 +248,7 @@ class Spread(NamedTuple):
             shares, middle = np.zeros(len(shares)), settled
         if (groups := len(shares)) < 2:
             return cls(n, middle, std, math.nan, math.nan)
-        error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / whole**2)
+        error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / total_weight**2)
         return cls(n, middle, std, math.ldexp(error, power), groups - 1.0)
 
     @classmethod
@@ -299,8 +299,8 @@ def direction(middle: float, values: Float64, least: float = 0.0) -> float:
         return math.copysign(1.0, middle)
     ascending = np.sort(values)
     turned = ascending + ascending[::-1]
-    far = turned[np.abs(turned) > least]
-    return math.copysign(1.0, far[0]) if len(far) else 0.0
+    large = turned[np.abs(turned) > least]
+    return math.copysign(1.0, large[0]) if len(large) else 0.0
 
 
 def holm(p: list[float]) -> list[float]:

@@ -144,8 +144,8 @@ def set_f(ranked: Ranked, beta: Sequence[float]) -> Float64:
 
 
 def set_map(ranked: Ranked) -> Float64:
-    found, returned = ranked.found.astype(np.float64), ranked.returned.astype(np.float64)
-    return ratio(found * ranked.found, returned * ranked.relevant)
+    hits, returned = ranked.found.astype(np.float64), ranked.returned.astype(np.float64)
+    return ratio(hits * ranked.found, returned * ranked.relevant)
 
 
 def yaap(ranked: Ranked) -> Float64:
@@ -219,8 +219,8 @@ def gained(ranked: Ranked, overrides: Gains) -> Gained:
 
 
 def ndcg_cut(ranked: Ranked, cutoff: int) -> Float64:
-    own = gained(ranked, {})
-    return ratio(own.dcg(cutoff=cutoff), own.dcg(ideal=True, cutoff=cutoff))
+    gained_documents = gained(ranked, {})
+    return ratio(gained_documents.dcg(cutoff=cutoff), gained_documents.dcg(ideal=True, cutoff=cutoff))
 
 
 def _dcg_at(running: Float64, offsets: Int64, query: Int64, ranks: Int64) -> Float64:
@@ -430,9 +430,9 @@ def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Reques
                 chosen.setdefault(each, None)
             notes += [f"{text}: a set of measures takes no parameters; they have no effect"] * bool(point)
         elif name not in known:
-            own = " trec_eval itself computes measures of preferences, with -R prefs." * ("prefs" in name)
+            advice = " trec_eval itself computes measures of preferences, with -R prefs." * ("prefs" in name)
             raise MeasureError(
-                f'trec_eval {release} has no measure "{name}".{suggest(name, [*known, *SETS])}{own} '
+                f'trec_eval {release} has no measure "{name}".{suggest(name, [*known, *SETS])}{advice} '
                 "`fastndcg trec_eval --measures` lists all names."
             )
         elif point and chosen.get(name) is not None:
