@@ -193,7 +193,8 @@ def evaluate(
         if kept:
             first = next(measure for measure in asked if measure.cutoff_column)
             raise MeasureError(
-                f"{first} has a cutoff for each query, which no convention has; name one, as in {first.name}@10"
+                f"{first} has a cutoff for each query, which no convention has; "
+                f"name one, as in {first.name}@10"
             )
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
