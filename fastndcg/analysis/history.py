@@ -70,12 +70,15 @@ class _Run(NamedTuple):
             )
             raise SourceError(said) from None
 
-    def sample(self, measure: str) -> _Sample:
-        """The queries that enter the mean of a measure."""
+    def values(self, columns: list[str] | None = None) -> pa.Table:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self.path) as file:
-            table = file.read(["query_id", "weight", measure])  # a name that a file lacks is left out
+            return file.read(columns)
+
+    def sample(self, measure: str) -> _Sample:
+        """The queries that enter the mean of a measure."""
+        table = self.values(["query_id", "weight", measure])  # a name that a file lacks is left out
         table = table.filter(table[measure].is_valid())
         weight = array_of(table["weight"]) if "weight" in table.column_names else None
         values = array_of(table[measure])
@@ -142,7 +145,7 @@ class History:
 
     @known_arguments
     def add(self, scores: Scores, *, at: datetime | date | str | None = None, name: str = "") -> None:
-        """Add the values of a time.
+        """Add the values of a time. Adding the same again changes nothing, so a job can be retried.
 
         Warns if the highest grade of the judgments differs from that of the time before, such as 2 and 4.
 
@@ -157,8 +160,8 @@ class History:
         Raises
         ------
         InputError
-            The history has values of this time and name; a date that cannot be read; no queries, or one
-            twice.
+            The history has other values of this time and name; a date that cannot be read; no queries, or
+            one twice.
         InputTypeError, SourceError
             Something other than Scores; a folder that cannot be written.
         """
@@ -174,8 +177,10 @@ class History:
         text = when.replace(tzinfo=None).isoformat().replace(":", "")  # Windows has no colons in names
         file = Path(self.path, f"{text}Z{'_' if name else ''}{quote(name, safe='')}.parquet")
         if file.exists():
+            if repr(_Run.of(file).values().to_pydict()) == repr(table.to_pydict()):  # NaN equals NaN here
+                return
             raise InputError(
-                f"{quoted(str(file))} already exists, with the means {_Run.of(file).means}. Pass another at= "
+                f"{quoted(str(file))} has other values, with the means {_Run.of(file).means}. Pass another at= "
                 "or name=, and all measures of a time at once; a history is never changed."
             )
         try:

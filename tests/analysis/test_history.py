@@ -115,12 +115,16 @@ def test_a_scale_of_grades_that_changes_is_a_warning(tmp_path):
     assert len(history.table()) == 3
 
 
-def test_nothing_is_changed(tmp_path):
+def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path):
     history, name = fn.History(tmp_path / "h"), 'a/b "quoted"\nname'
     values = scores_of([0.5, 0.25, 1, np.nan], "nDCG(empty='skip')@10")
     history.add(values, at="2026-11-24", name=name)
-    with pytest.raises(fn.InputError, match=r"already exists, with the means .* 0\.5833.* Pass another at="):
+    history.add(values, at="2026-11-24", name=name)
+    with pytest.raises(
+        fn.InputError, match=r"has other values, with the means .* 0\.5833.* Pass another at="
+    ):
         history.add(scores_of([0.5], "nDCG(empty='skip')@10"), at="2026-11-24", name=name)
+    history.add(scores_of([np.nan, 1.0], "RR"), at="2026-11-24")
     history.add(scores_of([np.nan, 1.0], "RR"), at="2026-11-24")
     found = history.table().to_pylist()
     assert [(row["name"], row["measure"], row["queries"]) for row in found] == [
