@@ -107,16 +107,16 @@ def snips(
     asked = as_measures(measures)
     weighted, totals = _weighted(asked)
     scores = evaluate(rankings, list(dict.fromkeys([*weighted.values(), *totals.values()])), threads=threads)
-    found = []
+    estimates = []
     for measure in asked:
         values, weights = scores[weighted[measure]], scores[totals[measure]]
         if scores.weight is not None:
             values, weights = values * scores.weight, weights * scores.weight
-        whole = statistics.exact_sum(weights)
-        ratio = float(statistics.exact_sum(values) / whole) if whole else float("nan")
+        total_weight = statistics.exact_sum(weights)
+        ratio = float(statistics.exact_sum(values) / total_weight) if total_weight else float("nan")
         mean = scores.mean()[str(weighted[measure])]
-        found.append(Estimate(weighted[measure], mean, ratio, scores.n_queries, _effective(weights)))
-    return found
+        estimates.append(Estimate(weighted[measure], mean, ratio, scores.n_queries, _effective(weights)))
+    return estimates
 
 
 def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[Measure, Measure]]:
@@ -128,7 +128,10 @@ def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[
                 "expected DCG or CG"
             )
     weighted = {each: each(ips=True, empty=0) for each in asked}
-    totals = {each: CG(**{name: own.params[name] for name in CG.params}) for each, own in weighted.items()}
+    totals = {
+        each: CG(**{name: weighted_measure.params[name] for name in CG.params})
+        for each, weighted_measure in weighted.items()
+    }
     return weighted, totals
 
 
@@ -212,14 +215,16 @@ def compare_clicks(
     every, names = list(dict.fromkeys([*weighted.values(), *totals.values()])), [*map(str, systems)]
     scores = {str(name): evaluate(each, every, threads=threads) for name, each in systems.items()}
     rows = []
-    for measure, own in weighted.items():
+    for measure, weighted_measure in weighted.items():
         total = scores[names[0]][totals[measure]]
         weight = total if first.weight is None else total * first.weight
         for pair in pairs_of(names, baseline):
-            difference = (scores[pair[0]][own] - scores[pair[1]][own]) / np.where(total > 0, total, 1.0)
+            difference = (scores[pair[0]][weighted_measure] - scores[pair[1]][weighted_measure]) / np.where(
+                total > 0, total, 1.0
+            )
             spread = Spread.of(difference, weight)
             ends = spread.interval(confidence)
-            row = str(own), *pair, spread.mean, *ends, first.n_queries, _effective(weight)
+            row = str(weighted_measure), *pair, spread.mean, *ends, first.n_queries, _effective(weight)
             rows.append(dict(zip(_COLUMNS, row, strict=True)))
     return Table(pa.Table.from_pylist(rows, pa.schema(_COLUMNS)), 3)
 
@@ -305,8 +310,8 @@ def propensities(
     confidence = check_confidence(confidence)
 
     def find(names: list[str]) -> dict[str, str]:
-        given = {"shown": shown, "clicked": clicked, "swapped": swapped}
-        roles = {"rank": find_column(names, "rank", rank)} | usual_columns(names, _NAMES, given, "clicked")
+        named = {"shown": shown, "clicked": clicked, "swapped": swapped}
+        roles = {"rank": find_column(names, "rank", rank)} | usual_columns(names, _NAMES, named, "clicked")
         if query is not None or fitting(names, "query"):
             roles["query"] = find_column(names, "query", query)
         return roles
@@ -336,8 +341,8 @@ def propensities(
     estimates = propensities_of(groups, places, times, numbers["clicked"], clusters, confidence)
     counts = [np.bincount(places, each) for each in (times, numbers["clicked"])]
     counts = [each.astype(np.int64) if (each == np.floor(each)).all() else each for each in counts]
-    found = [ranks, *(np.minimum(each, 1.0) for each in estimates), *counts]
-    return Table(pa.table(found, ["rank", "propensity", "low", "high", "shown", "clicked"]))
+    by_rank = [ranks, *(np.minimum(each, 1.0) for each in estimates), *counts]
+    return Table(pa.table(by_rank, ["rank", "propensity", "low", "high", "shown", "clicked"]))
 
 
 def _pairs(queries: Int64, ranks: Float64) -> Float64 | None:

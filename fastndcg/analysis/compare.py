@@ -219,7 +219,7 @@ def compare(
         )
     if len(systems) < 2:
         raise InputError(f"comparing takes at least two systems; got {len(systems)}")
-    scored = {str(name): scores_of(name, given, measures) for name, given in systems.items()}
+    scored = {str(name): scores_of(name, source, measures) for name, source in systems.items()}
     if baseline is not None:
         check_system(baseline, scored, f'baseline="{baseline}"')
     test = "randomisation" if test == "permutation" else test
@@ -291,10 +291,10 @@ class Comparison(AsFrame):
         options, measure = self._options, self.measures[place]
         rows: list[dict[str, Any]] = []
         for pair in self._pairs:
-            found, numbers = (self._paired if options.paired else self._independent)(place, *pair)
+            spread, numbers = (self._paired if options.paired else self._independent)(place, *pair)
             key = str(measure), *pair
-            numbers = dict(zip(KEYS, key, strict=True)) | found.numbers(options.confidence) | numbers
-            numbers["relative"] = found.mean / mean if (mean := numbers["baseline_mean"]) else None
+            numbers = dict(zip(KEYS, key, strict=True)) | spread.numbers(options.confidence) | numbers
+            numbers["relative"] = spread.mean / mean if (mean := numbers["baseline_mean"]) else None
             rows.append({name: numbers.get(name) for name in COLUMNS})
         correct = CORRECTIONS.get(options.correction or "", list)
         for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
@@ -310,23 +310,23 @@ class Comparison(AsFrame):
     def _paired(self, place: int, system: str, baseline: str) -> tuple[Spread, dict[str, Any]]:
         one, other, options = self._samples[system], self._samples[baseline], self._options
         counts = one.counts[place] & other.counts[place]
-        own, theirs, weight, clusters = that_count(
+        mine, theirs, weight, clusters = that_count(
             counts, one.values[place], other.values[place], one.weight, one.clusters
         )
-        differences = exact_sums.differences_of(own, theirs)
-        size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
-        found = Spread.of(differences, weight, clusters, size)
+        differences = exact_sums.differences_of(mine, theirs)
+        size = max(float(np.abs(each).max(initial=0.0)) for each in (mine, theirs))
+        spread = Spread.of(differences, weight, clusters, size)
         nonzero = int(np.count_nonzero(differences))
         wins, losses = (int((sign * differences > options.tolerance).sum()) for sign in (1, -1))
         if 0 < nonzero < SMALL:
             exact = ", which is exact for so few" if nonzero <= EXACT else ""
             self.cautions.append(
-                f"Only {nonzero} of {len(own):,} differences of {self.measures[place]} between {system} and "
+                f"Only {nonzero} of {len(mine):,} differences of {self.measures[place]} between {system} and "
                 f"{baseline} are not zero, too few for an interval to be relied on. "
                 f'Take more queries, or test="randomisation"{exact}.'
             )
-        if options.test == "t" or math.isnan(found.mean):
-            p = found.p()
+        if options.test == "t" or math.isnan(spread.mean):
+            p = spread.p()
         else:
             weighted, most = differences, size
             if weight is not None:
@@ -335,18 +335,18 @@ class Comparison(AsFrame):
             drawn = options.resamples, options.seed, options.threads
             p = sign_flips(weighted, clusters, *drawn, size=most)
         means = []  # over the queries that enter the means of both systems
-        for name, values in ((system, own), (baseline, theirs)):
-            whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
+        for name, values in ((system, mine), (baseline, theirs)):
+            is_complete = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
             known = self.means[str(self.measures[place])]
-            means.append(known[name] if whole else exact_sums.mean(values, weight))
-        return found, {
+            means.append(known[name] if is_complete else exact_sums.mean(values, weight))
+        return spread, {
             "mean": means[0],
             "baseline_mean": means[1],
             "p": p,
             "wins": wins,
-            "ties": len(own) - wins - losses,
+            "ties": len(mine) - wins - losses,
             "losses": losses,
-            "queries": len(own),
+            "queries": len(mine),
         }
 
     def _independent(self, place: int, system: str, baseline: str) -> tuple[Spread, dict[str, Any]]:
@@ -354,12 +354,12 @@ class Comparison(AsFrame):
             Spread.of(*that_count(each.counts[place], each.values[place], each.weight, each.clusters))
             for each in (self._samples[system], self._samples[baseline])
         ]
-        found = Spread.independent(*spreads)
-        return found, {
+        spread = Spread.independent(*spreads)
+        return spread, {
             "mean": spreads[0].mean,
             "baseline_mean": spreads[1].mean,
-            "p": found.p(),
-            "queries": found.n,
+            "p": spread.p(),
+            "queries": spread.n,
         }
 
     @property
@@ -427,17 +427,17 @@ class Comparison(AsFrame):
         if not self._options.paired:
             said = "independent samples share no query, so there are no differences; compare with paired=True"
             raise InputError(said)
-        own, theirs = (self._samples[one] for one in self.pair(system, baseline))
-        old, new = theirs.values[place], own.values[place]
+        sample, theirs = (self._samples[one] for one in self.pair(system, baseline))
+        old, new = theirs.values[place], sample.values[place]
         columns = {"baseline": old, "system": new, "difference": exact_sums.differences_of(new, old)}
-        table = own.queries
+        table = sample.queries
         for name, column in columns.items():
             table = table.append_column(name, pa.array(column))
         if n is None:
             return Table(table)
-        far = np.nan_to_num(np.abs(columns["difference"]), posinf=np.inf)
-        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
-        return Table(table.take(pa.array(chosen[far[chosen] > 0])))
+        distances = np.nan_to_num(np.abs(columns["difference"]), posinf=np.inf)
+        chosen = np.argsort(-distances, kind="stable")[: max(n, 0)]
+        return Table(table.take(pa.array(chosen[distances[chosen] > 0])))
 
     @known_arguments
     def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
@@ -476,7 +476,7 @@ class Comparison(AsFrame):
         every = pa.concat_tables(kept, promote_options="permissive")
         values, groups = groups_of([every[name] for name in names])
         starts = np.cumsum([0, *map(len, kept)])
-        found = {}
+        comparisons = {}
         for key, rows in zip(zip(*(each.to_pylist() for each in values), strict=True), groups, strict=True):
             parts, samples = np.split(rows, np.searchsorted(rows, starts[1:-1])), {}
             for system, part, start in zip(self._samples, parts, starts, strict=False):
@@ -486,8 +486,8 @@ class Comparison(AsFrame):
                         f'"{system}" has no query where {group}; leave such queries out of all systems'
                     )
                 samples[system] = self._samples[system].of(part - start)
-            found[key] = Comparison(self.measures, samples, {}, self._options)
-        return found
+            comparisons[key] = Comparison(self.measures, samples, {}, self._options)
+        return comparisons
 
     def ranks(self) -> Table:
         """Rank systems by their means, best first, with an interval for each rank.
@@ -547,12 +547,12 @@ class Comparison(AsFrame):
 
     def _beaten(self, rows: Iterable[dict[str, Any]]) -> set[tuple[str, str, str]]:
         """Measures, systems, and the systems that these beat significantly."""
-        found = set()
+        beaten = set()
         for row in rows:
             if row["p_adjusted"] <= 1 - self._options.confidence and row["difference"]:
                 pair = row["system"], row["baseline"]
-                found.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))
-        return found
+                beaten.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))
+        return beaten
 
     @known_arguments
     def no_worse_than(self, baseline: str, margin: float = 0.0) -> dict[str, bool]:
@@ -581,10 +581,10 @@ class Comparison(AsFrame):
         >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
         {'RR': False}
         """
-        found = dict.fromkeys(map(str, self.measures), True)
+        holds = dict.fromkeys(map(str, self.measures), True)
         for row in self.verdicts(baseline, margin).to_pylist():
-            found[row["measure"]] &= row["verdict"] == HOLDS
-        return found
+            holds[row["measure"]] &= row["verdict"] == HOLDS
+        return holds
 
     @known_arguments
     def verdicts(self, baseline: str | None = None, margin: float = 0.0, *, least_queries: int = 0) -> Table:
@@ -651,8 +651,13 @@ class Comparison(AsFrame):
     def to_json(self) -> str:
         """Return rows, options, cautions and missing queries as JSON. NaN becomes null."""
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
-        whole = {**self._options._asdict(), "rows": self.rows, "cautions": self.cautions, "missing": missing}
-        return json.dumps(without_nan(whole), default=str, indent=2)
+        document = {
+            **self._options._asdict(),
+            "rows": self.rows,
+            "cautions": self.cautions,
+            "missing": missing,
+        }
+        return json.dumps(without_nan(document), default=str, indent=2)
 
     def to_latex(self) -> str:
         """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
@@ -749,13 +754,13 @@ def _joined(qrels: Any, run: Any, measures: Any, roles: Roles) -> dict[str, Rank
 
     if measures is None:
         raise InputTypeError("no measures are given; they come last, as in compare(qrels, runs, measures)")
-    found = rankings_by_name(qrels, run, roles, as_measures(measures))
-    if found is None:
+    rankings = rankings_by_name(qrels, run, roles, as_measures(measures))
+    if rankings is None:
         raise InputTypeError(
             "run is one run; compare takes several by name, as in "
             'compare(qrels, {"bm25": run, "e5": other}, measures)'
         )
-    return found
+    return rankings
 
 
 def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any) -> tuple[str | None, Any]:
@@ -779,10 +784,10 @@ def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], si
     cautions: dict[str, None] = {}
     known = {name: scores._known() for name, scores in scored.items()}
     for measure in measures:
-        found = {name: fields_of(scores.signature(measure)) for name, scores in known.items()}
-        first, *others = found
+        by_system = {name: fields_of(scores.signature(measure)) for name, scores in known.items()}
+        first, *others = by_system
         for name in others:
-            one, other = found[first], found[name]
+            one, other = by_system[first], by_system[name]
             for field in ("convention", "judgments"):  # measures and queries are matched
                 if one[field] == other[field] or "unknown" in (one[field], other[field]):
                     continue
@@ -819,20 +824,20 @@ def _may_return_others(one: Scores, other: Scores) -> bool:
 
 def _documents(rankings: Rankings, with_ids: bool) -> npt.NDArray[np.uint64]:
     """Hash each query with its documents, or with their number; ascending."""
-    own = rankings.lengths.astype(np.uint64)
+    counts = rankings.lengths.astype(np.uint64)
     if with_ids:
         sums = np.append(np.uint64(0), np.cumsum(hashes_of_ids(rankings.doc_ids), dtype=np.uint64))
-        own = np.diff(sums[rankings.offsets])
-    return np.sort(hashes_of_ids(rankings.query_ids) ^ own * np.uint64(0x9E3779B97F4A7C15))
+        counts = np.diff(sums[rankings.offsets])
+    return np.sort(hashes_of_ids(rankings.query_ids) ^ counts * np.uint64(0x9E3779B97F4A7C15))
 
 
 def that_count(counts: Flags, *columns: Array | None) -> list[Any]:
     """What enters the mean of columns, which are not copied if all does."""
-    whole = counts.all()
-    return [column if column is None or whole else column[counts] for column in columns]
+    all_count = counts.all()
+    return [column if column is None or all_count else column[counts] for column in columns]
 
 
-def letters_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> dict[str, str]:
+def letters_of(systems: Sequence[str], differing: AbstractSet[tuple[str, str]]) -> dict[str, str]:
     """Letters of each system: two systems share a letter unless they differ significantly (`apart`).
 
     A letter is a set of systems to which no other can be added. One is made for each pair that has none yet,
@@ -841,7 +846,7 @@ def letters_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> d
     >>> letters_of(["a", "b", "c", "d"], {("a", "c"), ("a", "d")})
     {'a': 'A', 'b': 'AB', 'c': 'B', 'd': 'B'}
     """
-    are_apart = apart | {pair[::-1] for pair in apart}
+    are_apart = differing | {pair[::-1] for pair in differing}
     groups: list[list[str]] = []
     for pair in combinations_with_replacement(systems, 2):
         if pair not in are_apart and not any({*pair} <= {*group} for group in groups):
@@ -880,18 +885,18 @@ class Sample(NamedTuple):
         return Sample(self.values[:, rows], self.counts[:, rows], weight, clusters, queries)
 
 
-def scores_of(name: object, given: Any, measures: Any) -> Scores:
+def scores_of(name: object, source: Any, measures: Any) -> Scores:
     """Return the scores of one system, which may be Rankings."""
-    if isinstance(given, Rankings):
+    if isinstance(source, Rankings):
         if measures is None:
             said = 'is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
             raise InputError(f'"{name}" {said}')
         with about(f'"{name}"'):
-            return evaluate(given, measures)
-    if not isinstance(given, Scores):
-        kind = type(given).__name__
+            return evaluate(source, measures)
+    if not isinstance(source, Scores):
+        kind = type(source).__name__
         raise InputTypeError(f'"{name}" is a {kind}; expected Scores, as evaluate returns them, or Rankings')
-    return given
+    return source
 
 
 def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -968,8 +973,8 @@ def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Fl
     for place, row in enumerate(rows):
         of_row = scores._counts(row)
         counts[place] = True if of_row is None else of_row
-    whole = rows == list(range(len(scores.measures)))
-    return scores.values if whole else scores.values[rows], counts
+    are_all = rows == list(range(len(scores.measures)))
+    return scores.values if are_all else scores.values[rows], counts
 
 
 def unmatched_samples(
@@ -991,15 +996,15 @@ def find_rows(columns: Mapping[str, pa.ChunkedArray]) -> tuple[pa.Array, dict[st
     encoded = (first if same else pa.concat_arrays(ids)).dictionary_encode(null_encoding="encode")
     every, codes = encoded.dictionary, array_of(encoded.indices)
     rows, start = {}, 0
-    for name, own in zip(columns, ids, strict=True):
+    for name, of_system in zip(columns, ids, strict=True):
         rows[name] = np.full(len(every), -1)
-        of_own = codes[start : start + len(own)]
-        rows[name][of_own] = np.arange(len(own))
-        if np.count_nonzero(rows[name] >= 0) < len(own):
-            row = int(np.argmax(rows[name][of_own] > np.arange(len(own))))
+        of_own = codes[start : start + len(of_system)]
+        rows[name][of_own] = np.arange(len(of_system))
+        if np.count_nonzero(rows[name] >= 0) < len(of_system):
+            row = int(np.argmax(rows[name][of_own] > np.arange(len(of_system))))
             query = columns[name][row].as_py()
             raise InputError(f'"{name}" has query {query!r} more than once; give each query one row')
-        start += 0 if same else len(own)
+        start += 0 if same else len(of_system)
     return as_texts(every), rows
 
 
@@ -1019,14 +1024,18 @@ def match_queries(
     if not is_number and missing not in ("refuse", "drop"):
         raise InputError(f'missing={missing!r} is not known; expected "refuse", "drop" or a finite number')
     every, rows = find_rows({name: scores.queries[0] for name, scores in scored.items()})
-    absent = {name: every.filter(pa.array(own < 0)) for name, own in rows.items() if (own < 0).any()}
+    absent = {
+        name: every.filter(pa.array(system_rows < 0))
+        for name, system_rows in rows.items()
+        if (system_rows < 0).any()
+    }
     if absent and missing == "refuse":
         raise InputError(
             f'{missing_text(absent)} Pass missing="drop", or the value that they count, as in missing=0.0.'
         )
     if missing == "drop":
-        shared = np.logical_and.reduce([own >= 0 for own in rows.values()])
-        rows = {name: own[shared] for name, own in rows.items()}
+        shared = np.logical_and.reduce([system_rows >= 0 for system_rows in rows.values()])
+        rows = {name: system_rows[shared] for name, system_rows in rows.items()}
     weight, queries, clusters = _common_weight(scored, rows), _common_queries(scored, rows), None
     first = next(iter(scored))
     if isinstance(cluster, str):
@@ -1040,10 +1049,10 @@ def match_queries(
     samples = {}
     for name, scores in scored.items():
         values, counts = _values_of(scores, measures)
-        if not _is_identity(own := rows[name], scores.n_queries):
+        if not _is_identity(system_rows := rows[name], scores.n_queries):
             filled = np.full(len(values), missing if is_number else 0.0)  # -1, for a query that is absent
-            values = np.column_stack([values, filled])[:, own]
-            counts = np.column_stack([counts, np.full(len(values), True)])[:, own]
+            values = np.column_stack([values, filled])[:, system_rows]
+            counts = np.column_stack([counts, np.full(len(values), True)])[:, system_rows]
         samples[name] = Sample(values, counts, weight, clusters, queries)
     return samples, absent
 
@@ -1071,16 +1080,16 @@ def _common_weight(scored: dict[str, Scores], rows: dict[str, Int64]) -> Float64
         raise InputError(f'"{first}" has weights and "{without}" has none; give all systems the same')
     common = np.full(len(rows[first]), np.nan)
     for name, weight in weights.items():
-        own = np.append(weight, np.nan)[rows[name]]  # NaN where the system lacks the query
-        differ = ~np.isnan(own) & ~np.isnan(common) & (own != common)
+        own_weight = np.append(weight, np.nan)[rows[name]]  # NaN where the system lacks the query
+        differ = ~np.isnan(own_weight) & ~np.isnan(common) & (own_weight != common)
         if differ.any():
             row = int(np.argmax(differ))
             query = scored[name].queries[0][int(rows[name][row])].as_py()
             raise InputError(
-                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{first}"; '
+                f'query {query!r} weighs {own_weight[row]:g} in "{name}" and {common[row]:g} in "{first}"; '
                 "give all systems the same weights"
             )
-        common = np.where(np.isnan(common), own, common)
+        common = np.where(np.isnan(common), own_weight, common)
     return common
 
 
@@ -1106,9 +1115,9 @@ def _common_queries(scored: dict[str, Scores], rows: dict[str, Int64]) -> pa.Tab
         if name == ids and len({each.type for each in used}) > 1:
             used = [pa.chunked_array([as_texts(each)]) for each in alike(*used)]
         tables = [pa.table([each], [name]) for each in used]
-        whole = pa.concat_tables(tables, promote_options="permissive")[name] if used[1:] else used[0]
-        is_all = _is_identity(source, len(whole))
-        columns[name] = whole if is_all else whole.take(pa.array(source, mask=source < 0))
+        joined = pa.concat_tables(tables, promote_options="permissive")[name] if used[1:] else used[0]
+        is_all = _is_identity(source, len(joined))
+        columns[name] = joined if is_all else joined.take(pa.array(source, mask=source < 0))
     return pa.table(columns)
 
 

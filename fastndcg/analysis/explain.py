@@ -115,9 +115,9 @@ def explain(
     >>> explain({"q1": {"b": 1}}, {"q1": {"a": 0.9, "b": 0.5}}, "RR", query="q1").value
     0.5
     """
-    given = [each for each in (run, measure, query) if each is not None]
-    if qrels is None and len(given) == 2:
-        run, measure, query = None, *given
+    passed = [each for each in (run, measure, query) if each is not None]
+    if qrels is None and len(passed) == 2:
+        run, measure, query = None, *passed
     if measure is None or query is None:
         raise InputTypeError(
             "a measure and a query are needed, as in explain(rankings, measure, query) or "

@@ -180,8 +180,8 @@ class History:
             if repr(_Run.of(file).values().to_pydict()) == repr(table.to_pydict()):  # NaN equals NaN here
                 return
             raise InputError(
-                f"{quoted(str(file))} has other values, with the means {_Run.of(file).means}. Pass another at= "
-                "or name=, and all measures of a time at once; a history is never changed."
+                f"{quoted(str(file))} has other values, with the means {_Run.of(file).means}. Pass another "
+                "at= or name=, and all measures of a time at once; a history is never changed."
             )
         try:
             Path(self.path).mkdir(exist_ok=True)
@@ -248,7 +248,7 @@ class History:
         """
         check_confidence(confidence)
         series = self._series(measure, name).items()
-        rows = [row for (_, own), runs in series for row in _rows_of(own, runs, confidence)]
+        rows = [row for (_, known), runs in series for row in _rows_of(known, runs, confidence)]
         table = pa.Table.from_pylist(rows, _SCHEMA)
         is_named = any(row["name"] for row in rows)
         return Table(table if is_named else table.drop_columns("name"), 2 + is_named)
@@ -260,7 +260,7 @@ class History:
             state = "has no values yet" if Path(self.path).exists() else "does not exist"
             raise InputError(f"{self.path} {state}. Add values with History.add or `fastndcg history add`.")
         asked = None if measure is None else str(as_measure(measure))
-        measures = dict.fromkeys(own for run in runs for own in run.means)
+        measures = dict.fromkeys(known for run in runs for known in run.means)
         names = dict.fromkeys(run.name for run in runs)
         for key, wanted, known in (("measure", asked, measures), ("name", name, names)):
             if wanted is not None and wanted not in known:
@@ -272,7 +272,7 @@ class History:
         for each in (each for each in measures if asked in (None, each)):
             for system in (system for system in names if name in (None, system)):
                 series[system, each] = [run for run in runs if run.name == system and each in run.means]
-        return {key: own for key, own in series.items() if own}
+        return {key: runs_of for key, runs_of in series.items() if runs_of}
 
     def plot(self, measure: object = None, *, name: str | None = None, confidence: float = 0.95) -> Chart:
         """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `report`."""
@@ -285,18 +285,18 @@ def _time_of(at: datetime | date | str | None) -> datetime:
     """A time in UTC. Raises `InputError` or `InputTypeError`."""
     if at is None:
         return datetime.now(UTC)
-    found: Any = at
+    when: Any = at
     if isinstance(at, str):
         try:
-            found = (date if len(at) <= 10 else datetime).fromisoformat(at)
+            when = (date if len(at) <= 10 else datetime).fromisoformat(at)
         except ValueError:
             raise InputError(f'at="{at}" is not a date; expected for example at="2026-11-24"') from None
-    if isinstance(found, date) and not isinstance(found, datetime):
-        found = datetime.combine(found, time())
-    if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
+    if isinstance(when, date) and not isinstance(when, datetime):
+        when = datetime.combine(when, time())
+    if not isinstance(when, datetime) or when != when:  # noqa: PLR0124 - NaT alone differs from itself
         raise InputTypeError(f"at is a {type(at).__name__}; expected a date, a time or text as 2026-11-24")
     try:
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     except OverflowError:
         raise InputError(f'at="{at}" lies outside the years 1 to 9999 in UTC') from None
 

@@ -40,11 +40,11 @@ def bullets(texts: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>"
 
 
-def table(caption: str, found: Any, left: int | Collection[int] = 1) -> str:
+def table(caption: str, content: Any, left: int | Collection[int] = 1) -> str:
     """A result as notebooks show it, or rows of texts, the first `left` columns, or those at these places, at
     the left. On narrow screens it scrolls sideways.
     """
-    html = html_table(found, left) if isinstance(found, list) else found._repr_html_()
+    html = html_table(content, left) if isinstance(content, list) else content._repr_html_()
     name = html_text(caption)
     return f'<h3>{name}</h3><div class="wide" tabindex="0" role="region" aria-label="{name}">{html}</div>'
 

@@ -143,17 +143,17 @@ def check_judgments(
 
 def _ids_of_corpus(corpus: Any) -> pa.Array:
     def find(names: list[str]) -> dict[str, str]:
-        own = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
-        return {"doc_id": own[0] if len(own) == 1 else find_column(names, "doc_id")}
+        usual = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
+        return {"doc_id": usual[0] if len(usual) == 1 else find_column(names, "doc_id")}
 
     has_columns = any(hasattr(type(corpus), name) for name in ("columns", "column_names", "schema"))
     if has_columns or isinstance(corpus, str | os.PathLike | Mapping):
         with about("corpus"):
             return plain_ids(read_columns(corpus, find, ())["doc_id"])
-    found = whole_ids(plain(arrow_column("corpus", corpus)))
-    if pa.types.is_floating(found.type) or pa.types.is_nested(found.type):
-        raise InputTypeError(f"corpus holds {found.type}; expected ids that are texts or whole numbers")
-    return plain_ids(found)
+    ids = whole_ids(plain(arrow_column("corpus", corpus)))
+    if pa.types.is_floating(ids.type) or pa.types.is_nested(ids.type):
+        raise InputTypeError(f"corpus holds {ids.type}; expected ids that are texts or whole numbers")
+    return plain_ids(ids)
 
 
 # ---- rows of the result ----
@@ -224,12 +224,14 @@ def _scales(side: Side, by: list[str]) -> Iterator[_Row]:
     """The range of grades, and slices whose range is narrower than chance explains."""
     for name, queries in [(None, None), *_slices(side.kept, by)]:
         is_own = np.full(len(side.codes), True) if queries is None else np.isin(side.codes, queries)
-        own, others = side.values[is_own], side.values[~is_own]
-        if len(own):
-            above = np.mean(others > own.max()) if len(others) else 0.0
-            by_chance = (1 - above) ** len(own)  # that the slice lacks the highest grades of others
-            verdict, ends = CAUTION if by_chance < 0.001 else HOLDS, f"{own.min():g} to {own.max():g}"
-            yield _row("scale of grades", len(np.unique(own)), len(own), verdict, examples=ends, slice=name)
+        grades, others = side.values[is_own], side.values[~is_own]
+        if len(grades):
+            above = np.mean(others > grades.max()) if len(others) else 0.0
+            by_chance = (1 - above) ** len(grades)  # that the slice lacks the highest grades of others
+            verdict, ends = CAUTION if by_chance < 0.001 else HOLDS, f"{grades.min():g} to {grades.max():g}"
+            yield _row(
+                "scale of grades", len(np.unique(grades)), len(grades), verdict, examples=ends, slice=name
+            )
 
 
 def _slices(kept: Any, by: list[str]) -> Iterator[tuple[str, Int64]]:
@@ -392,9 +394,9 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
 def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
     """The distinct ids of several columns in order of first appearance, and their numbers in each column."""
     ids = alike(*columns)
-    found = pa.concat_arrays(ids).dictionary_encode()
-    codes = array_of(found.indices).astype(np.int64)
-    return found.dictionary, np.split(codes, np.cumsum([len(each) for each in ids])[:-1])
+    encoded = pa.concat_arrays(ids).dictionary_encode()
+    codes = array_of(encoded.indices).astype(np.int64)
+    return encoded.dictionary, np.split(codes, np.cumsum([len(each) for each in ids])[:-1])
 
 
 def _check_once(side: Side, pairs: Int64) -> None:

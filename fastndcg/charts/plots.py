@@ -68,8 +68,8 @@ def cutoffs(
         raise MeasureError(f"{asked} has no cutoff and therefore no curve over cutoffs; take nDCG")
     rows: Rows = []
     for name, scores in by_name(systems, *_SCORES).items():
-        found = zip(scores, scores.summary(confidence).rows, strict=True)
-        at = {known.cutoff: row for known, row in found if known.cutoff and asked @ known.cutoff == known}
+        by_cutoff = zip(scores, scores.summary(confidence).rows, strict=True)
+        at = {known.cutoff: row for known, row in by_cutoff if known.cutoff and asked @ known.cutoff == known}
         if len(at) < 2:
             raise MeasureError(
                 f"{asked.name} was evaluated at {count_of(len(at), 'cutoff')}; evaluate at least two, as in "
@@ -229,15 +229,19 @@ def differences(
         The measure or systems were not compared; samples are independent; no query has a difference.
     """
     of, asked = _comparison(comparison), as_measure(measure)
-    found = of.movers(asked, system, None, baseline=baseline)["difference"].to_numpy()
-    own, theirs = map(theme.text_of, of.pair(system, baseline))
-    found = -np.sort(-found[~np.isnan(found)])
-    if not found.size:
+    values = of.movers(asked, system, None, baseline=baseline)["difference"].to_numpy()
+    system_name, theirs = map(theme.text_of, of.pair(system, baseline))
+    values = -np.sort(-values[~np.isnan(values)])
+    if not values.size:
         raise InputError(f"no query has a difference of {asked}, so there is nothing to draw")
-    n = min(len(found), _STEPS)
-    ends = np.linspace(0, len(found), n + 1).astype(np.int64)
-    heights = np.add.reduceat(found, ends[:-1]) / np.diff(ends)
-    words = {1: theme.text_of(f"{own} is better"), -1: theme.text_of(f"{theirs} is better"), 0: "equal"}
+    n = min(len(values), _STEPS)
+    ends = np.linspace(0, len(values), n + 1).astype(np.int64)
+    heights = np.add.reduceat(values, ends[:-1]) / np.diff(ends)
+    words = {
+        1: theme.text_of(f"{system_name} is better"),
+        -1: theme.text_of(f"{theirs} is better"),
+        0: "equal",
+    }
     rows = [
         {"from": low, "to": high, "difference": height, "system": words[int(np.sign(height))]}
         for low, high, height in zip(ends[:-1].tolist(), ends[1:].tolist(), heights.tolist(), strict=True)
@@ -249,12 +253,12 @@ def differences(
         "y2": {"datum": 0},
         "color": theme.colours_of([*words.values()], [theme.BETTER, theme.WORSE, theme.SAME]),
     }
-    wins, losses = int((found > 0).sum()), int((found < 0).sum())
-    equal = len(found) - wins - losses
+    wins, losses = int((values > 0).sum()), int((values < 0).sum())
+    equal = len(values) - wins - losses
     said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {equal:,}"
-    each = f"; a bar is the mean of about {len(found) // n:,} queries" if n < len(found) else ""
+    each = f"; a bar is the mean of about {len(values) // n:,} queries" if n < len(values) else ""
     bar = {"type": "bar", "aria": False}  # a description of each bar would fill most of the SVG
-    return theme.draw(rows, [(bar, encoding)], f"{asked}: {own} minus {theirs}", said + each)
+    return theme.draw(rows, [(bar, encoding)], f"{asked}: {system_name} minus {theirs}", said + each)
 
 
 def effects(comparison: Result, measure: object = None) -> Chart:
@@ -278,24 +282,24 @@ def effects(comparison: Result, measure: object = None) -> Chart:
     """
     of = _comparison(comparison)
     name = None if measure is None else str(as_measure(measure))
-    found = [row for row in of.rows if name in (None, row["measure"])]
-    if not found:
+    effects_of = [row for row in of.rows if name in (None, row["measure"])]
+    if not effects_of:
         of.movers(measure)  # raises an error that names the measures that were compared
-    pairs = labels_of((f"{row['system']} minus {row['baseline']}",) for row in found)
+    pairs = labels_of((f"{row['system']} minus {row['baseline']}",) for row in effects_of)
     rows: Rows = []
-    for row in found:
+    for row in effects_of:
         ends = {"mean": row["difference"], "low": row["low"], "high": row["high"]}
         pair = pairs[f"{row['system']} minus {row['baseline']}",]
         rows.append({"measure": row["measure"], "system": pair} | ends | {"small": row["queries"] < SMALL})
     only = next(iter(pairs.values())) if len(pairs) == 1 else "system minus baseline"
     title, axis = f"Differences of means: {only}", f"difference of means ({only})"
-    better = found[0]["system"] if len(pairs) == 1 else "the system"
+    better = effects_of[0]["system"] if len(pairs) == 1 else "the system"
     said = f"intervals of {100 * of.confidence:g} %; right of 0 {better} is better"
     return _intervals(rows, nominal("measure"), axis, title, said, 0.0)
 
 
-def _comparison(given: Any) -> Any:
-    return theme.check_result("comparison", given, "a Comparison, as compare returns it", "pair")
+def _comparison(result: Any) -> Any:
+    return theme.check_result("comparison", result, "a Comparison, as compare returns it", "pair")
 
 
 # ---- orders and explanations ----
@@ -431,26 +435,28 @@ def history(
     >>> chart = plot.history([{"train": 0.61, "test": 0.60}, {"train": 0.68, "test": 0.64}])
     """
     flat: dict[str, Any] = {}
-    for name, given in by_name(_columns(rounds), "lists of numbers").items():
-        values = _columns(given)
+    for name, columns in by_name(_columns(rounds), "lists of numbers").items():
+        values = _columns(columns)
         if isinstance(values, Mapping):
-            flat |= {f"{name} {metric}": found for metric, found in values.items()}
+            flat |= {f"{name} {metric}": numbers for metric, numbers in values.items()}
         else:
             flat[name] = values
     rows: Rows = []
     best = []
     for name, values in flat.items():
         try:
-            found = np.array(list(values), np.float64)
+            numbers = np.array(list(values), np.float64)
         except (TypeError, ValueError):
-            found = np.empty((0, 0))
-        if found.ndim != 1:
+            numbers = np.empty((0, 0))
+        if numbers.ndim != 1:
             raise InputError(
                 f'"{name}" is not a list of numbers; expected one for each round, as [0.61, 0.68]'
             )
-        rows += [{"system": name, "round": at, "value": value} for at, value in enumerate(found.tolist(), 1)]
-        finite = np.where(np.isfinite(found), found, -np.inf)
-        if np.isfinite(found).any():
+        rows += [
+            {"system": name, "round": at, "value": value} for at, value in enumerate(numbers.tolist(), 1)
+        ]
+        finite = np.where(np.isfinite(numbers), numbers, -np.inf)
+        if np.isfinite(numbers).any():
             best.append(f"{name}: {finite.max():.4g} in round {finite.argmax() + 1}")
     if not best:
         raise InputError("no round has a value, so there is nothing to draw")
@@ -474,15 +480,15 @@ def history(
     return _lines(rows, across, quantity("value", measure), f"{measure} by round", said, layers)
 
 
-def _columns(given: Any) -> Any:
+def _columns(data: Any) -> Any:
     """Return the columns of a table or of a list of dicts by name; anything else unchanged."""
-    if isinstance(given, list) and given and all(isinstance(row, Mapping) for row in given):
-        keys = dict.fromkeys(key for row in given for key in row)
-        return {str(key): [row.get(key) for row in given] for key in keys}
-    names = getattr(given, "column_names", getattr(given, "columns", None))
-    if names is None or isinstance(given, Mapping):
-        return given
-    return {str(name): given[name].to_numpy() for name in names}
+    if isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+        keys = dict.fromkeys(key for row in data for key in row)
+        return {str(key): [row.get(key) for row in data] for key in keys}
+    names = getattr(data, "column_names", getattr(data, "columns", None))
+    if names is None or isinstance(data, Mapping):
+        return data
+    return {str(name): data[name].to_numpy() for name in names}
 
 
 def over_time(table: Table | Rows) -> Chart:
@@ -510,23 +516,23 @@ def over_time(table: Table | Rows) -> Chart:
     """
     if not isinstance(table, list) and not hasattr(table, "to_pylist"):
         raise InputTypeError(f"table is a {type(table).__name__}; expected History(path).table()")
-    found = table if isinstance(table, list) else table.to_pylist()
-    measures = dict.fromkeys(row["measure"] for row in found)
+    dated = table if isinstance(table, list) else table.to_pylist()
+    measures = dict.fromkeys(row["measure"] for row in dated)
     if len(measures) != 1:
         raise InputError(f"the table has {', '.join(measures) or 'no measure'}; name one to draw")
     (measure,) = measures
     started: dict[str, str] = {}  # name of the line of a system whose definition changed
     rows = []
-    for row in found:
+    for row in dated:
         name = row.get("name") or row["measure"]
         if row["differs"] is not None:
             started[name] = f"{name} from {row['at']:%Y-%m-%d}"
         numbers = {key: row[key] for key in ("mean", "low", "high", "queries", "sure")}
         rows.append({"system": started.get(name, name), "date": row["at"].isoformat()} | numbers)
-    notes = ["bands: intervals of means", first_sure(found)]
+    notes = ["bands: intervals of means", first_sure(dated)]
     if started:
         notes.append(f"not comparable with the time before: {', '.join(started.values())}")
-    names = {row.get("name") or "" for row in found}
+    names = {row.get("name") or "" for row in dated}
     of = f" of {''.join(names)}" if len(names) == 1 and any(names) else ""
     height = quantity("mean", f"mean {measure}")
     across = {"field": "date", "type": "temporal", "title": "date"}

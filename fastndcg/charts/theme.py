@@ -54,10 +54,12 @@ def draw(rows: Rows, layers: Sequence[Layer], title: str, subtitle: str, height:
     words, for readers who cannot see the chart. Raises `ExtraError` if Altair is not installed.
     """
     drawn = []
-    for mark, encoding, *own in layers:
-        table = own[0] if own else rows
+    for mark, encoding, *own_table in layers:
+        table = own_table[0] if own_table else rows
         if all(each.get("field") in (None, *table[0]) for each in encoding.values()):
-            drawn.append({"mark": mark, "encoding": encoding} | ({"data": _data_of(table)} if own else {}))
+            drawn.append(
+                {"mark": mark, "encoding": encoding} | ({"data": _data_of(table)} if own_table else {})
+            )
     spec = {"data": _data_of(rows), "width": WIDTH, "height": height, "config": _CONFIG}
     spec |= drawn[0] if len(drawn) == 1 else {"layer": drawn}
     lines = textwrap.wrap(shorten(subtitle, _SUBTITLE), _LINE)
@@ -113,11 +115,11 @@ def title_of(text: str) -> str:
     return str(text_of(text)).replace("\\", "\N{SET MINUS}")
 
 
-def check_result(name: str, given: Any, expected: str, attribute: str) -> Any:
+def check_result(name: str, result: Any, expected: str, attribute: str) -> Any:
     """Raise `InputTypeError` for an argument without the attribute that an `expected` result has."""
-    if not hasattr(given, attribute):
-        raise InputTypeError(f"{name} is a {type(given).__name__}; expected {expected}")
-    return given
+    if not hasattr(result, attribute):
+        raise InputTypeError(f"{name} is a {type(result).__name__}; expected {expected}")
+    return result
 
 
 def by_name(systems: Any, expected: str, attribute: str = "__class__", longest: int = 60) -> dict[str, Any]:

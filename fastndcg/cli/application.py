@@ -74,10 +74,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         block = blocks.get(name)
         declared = {name: parameter} if block is None else inspect.signature(block).parameters
         of_type = hints if block is None else get_type_hints(block)
-        for own, each in declared.items():
+        for own_name, each in declared.items():
             if each.default.default is False and not each.default.param_decls:
-                each.default.param_decls = ("--" + own.replace("_", "-"),)
-            parameters.append(each.replace(annotation=of_type[own], kind=each.KEYWORD_ONLY))
+                each.default.param_decls = ("--" + own_name.replace("_", "-"),)
+            parameters.append(each.replace(annotation=of_type[own_name], kind=each.KEYWORD_ONLY))
 
     @functools.wraps(function)
     def with_blocks(**options: Any) -> None:
@@ -121,8 +121,8 @@ def _instead(error: Any, params: list[Any]) -> str:
     words = SYNONYMS.get(error.option_name.lstrip("-").replace("-", "_"), ())
     asked = [error.option_name, *("--" + word.replace("_", "-") for word in words)]
     measure = next((_OF_MEASURES[name] for name in asked if name in _OF_MEASURES), None)
-    if found := [name for name in asked if name in known]:
-        error.possibilities, measure = found, None
+    if measures := [name for name in asked if name in known]:
+        error.possibilities, measure = measures, None
     elif words or measure:
         error.possibilities = None
     return f'; it belongs to the measure: write -m "{measure}"' if measure and "--measure" in known else ""
@@ -215,10 +215,10 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
     'as in --qrels ..., --run ...'
     """
 
-    def option(found: re.Match[str]) -> str:
-        if found["name"] is None:
-            return found[0]
-        (name, _, negated), value = options[found["name"]].partition("/"), found["value"] or ""
+    def option(match: re.Match[str]) -> str:
+        if match["name"] is None:
+            return match[0]
+        (name, _, negated), value = options[match["name"]].partition("/"), match["value"] or ""
         if value in ("", "True", "False"):  # True and False are those of a flag
             return negated if value == "False" else name
         if value[0] in "{[":  # words and their grades, or names

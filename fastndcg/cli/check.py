@@ -46,7 +46,7 @@ def check(
     # a name alone is a file, and not the text of ids
     paths_of_runs = [Path(each) if Path(each).name == each else each for each in sources.runs]
     runs: Any = dict(zip(name_runs(sources.runs), paths_of_runs, strict=True))
-    found = check_judgments(
+    checks = check_judgments(
         sources.qrels,
         runs,
         None if corpus is None else read_once(corpus)[0],
@@ -57,10 +57,10 @@ def check(
         **columns.keywords(),
     )
     drops = (("slice",), ("total",), ("share",), ("system",))
-    write_table(found, "checks", format, keys=3, drops=drops)
-    note(f"{count_of(len(found), 'check')} of {count_of(len(runs), 'run')}")
+    write_table(checks, "checks", format, keys=3, drops=drops)
+    note(f"{count_of(len(checks), 'check')} of {count_of(len(runs), 'run')}")
     verdicts = []
-    for row in found.to_pylist():
+    for row in checks.to_pylist():
         where = ", ".join(row[name] for name in ("system", "slice") if row[name] is not None)
         name = row["check"] + (f" ({where})" if where else "")
         share = "" if row["share"] is None else f", share {row['share']:.6g}"

@@ -127,10 +127,12 @@ def compare(
     of_slices = compared.slices(slices) if slices else {}
     verdicts = list(gates.verdicts(compared, of_slices, slices))
     low = [
-        found
+        verdict
         for name in compared.systems
         if name != baseline
-        for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
+        for verdict in check_means(
+            bounds, {each: means[name] for each, means in compared.means.items()}, name
+        )
     ]
     facts = gates.facts(verdicts, low if bounds else None)
     for name, each in systems.items():
@@ -146,9 +148,11 @@ def compare(
     elif format is Layout.github:
         write_github(compared, verdicts)
     elif format is Layout.json:
-        whole = {"systems": [system.facts() for system in systems.values()]} | json.loads(compared.to_json())
-        whole |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
-        write_json(whole | ({"slices": rows} if by else {}) | facts)
+        document = {"systems": [system.facts() for system in systems.values()]} | json.loads(
+            compared.to_json()
+        )
+        document |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
+        write_json(document | ({"slices": rows} if by else {}) | facts)
     elif format is Layout.csv:
         for caution in compared.cautions:
             note(f"caution: {caution}")
@@ -190,10 +194,10 @@ def _by_name(scored: Iterable[Scored], baseline: str | None, option: str) -> dic
 
     If several stored results have a system of the same name, the name of their file precedes it.
     """
-    found = list(scored)
-    times = Counter(each.run for each in found)
+    every = list(scored)
+    times = Counter(each.run for each in every)
     systems: dict[str, Scored] = {}
-    for each in found:
+    for each in every:
         is_one = times[each.run] == 1 or each.results is None
         systems[str(each.run) if is_one else f"{each.results}: {each.run}"] = each
     if baseline is not None:

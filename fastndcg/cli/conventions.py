@@ -101,10 +101,10 @@ def conventions(
 def find_convention(option: str, name: str, measures: Iterable[Measure] = ()) -> Convention:
     """The convention of that name. Ends the command if there is none, or if it lacks a measure."""
     with refusing(f"{option}: "):
-        found = known_conventions[name]
+        rule = known_conventions[name]
         for measure in measures:
-            found.on(measure)
-        return found
+            rule.on(measure)
+        return rule
 
 
 def _write_conventions(measure: str, names: list[str] | None, format: Format) -> None:

@@ -66,27 +66,27 @@ def explain(
 
         compared = compare(systems, asked, missing="drop", signatures="ignore")
         ids += compared.movers(asked[0], n=movers)[0].to_pylist()
-    found: list[tuple[str, Explanation]] = []  # with the name of its system, if there are several
+    explanations: list[tuple[str, Explanation]] = []  # with the name of its system, if there are several
     for each in dict.fromkeys(ids):
-        for own, rankings in systems.items():
-            name = own if len(systems) > 1 else ""
+        for source, rankings in systems.items():
+            name = source if len(systems) > 1 else ""
             with about(f'"{name}"' if name else ""):
-                found.append((name, explain(rankings, asked[0], each)))
+                explanations.append((name, explain(rankings, asked[0], each)))
     for system in read:
         (system if len(read) > 1 else system._replace(name=None)).tell()
     if format is not Format.table:
-        _write_data(found, format)
+        _write_data(explanations, format)
         return
     texts = []
-    for name, one in found:
+    for name, one in explanations:
         texts.append("\n".join([*([visible(name)] if name else []), one.text(all, "--format csv")]))
     nothing = "No query to show: none differs, or the measure is undefined for all."
     write("\n\n".join(texts or [nothing]) + "\n")
 
 
-def _write_data(found: list[tuple[str, Explanation]], format: Format) -> None:
+def _write_data(explanations: list[tuple[str, Explanation]], format: Format) -> None:
     rows, facts = [], []
-    for name, one in found:
+    for name, one in explanations:
         of_query: dict[str, Any] = {"query": one.query} | ({"system": name} if name else {})
         documents = one.to_arrow().to_pylist()
         rows += [of_query | row for row in documents]

@@ -68,13 +68,13 @@ class Gates:
     def check(self, baseline: str | None, by: Sequence[str]) -> None:
         """End the command if options contradict each other."""
         name = self.no_worse_than
-        for given in ("margin", "undecided", "undecided_slices", "least_queries"):
-            option = "--" + given.replace("_", "-")
-            if getattr(self, given) is None:
+        for field in ("margin", "undecided", "undecided_slices", "least_queries"):
+            option = "--" + field.replace("_", "-")
+            if getattr(self, field) is None:
                 continue
             if name is None:
                 refuse(f"{option} needs --no-worse-than NAME, the system that others are compared with")
-            if not by and given in ("undecided_slices", "least_queries"):
+            if not by and field in ("undecided_slices", "least_queries"):
                 refuse(f"{option} needs --by COLUMN, whose values are the slices")
         if name is not None and baseline not in (None, name):
             refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
@@ -146,12 +146,12 @@ def check_means(
         yield Verdict("--fail-under", text, verdict, f"{text} {why}", numbers, verdict == FAILS)
 
 
-def hold(found: Sequence[Verdict]) -> None:
+def hold(verdicts: Sequence[Verdict]) -> None:
     """Print undecided gates, and exit with a line for each failed gate, if any."""
-    for each in found:
+    for each in verdicts:
         if each.verdict == UNDECIDED and not each.fails:
             note(each.line())
-    if failed := [each.line() for each in found if each.fails]:
+    if failed := [each.line() for each in verdicts if each.fails]:
         more = [f"and {len(failed) - _MOST:,} more gates failed"] if len(failed) > _MOST else []
         end(GATE, *failed[:_MOST], *more)
 
@@ -159,35 +159,35 @@ def hold(found: Sequence[Verdict]) -> None:
 # ---- in the words of continuous integration ----
 
 
-def write_junit(found: Sequence[Verdict]) -> None:
+def write_junit(verdicts: Sequence[Verdict]) -> None:
     """Write a test case for each gate. Undecided gates that pass are skipped tests."""
     from xml.etree import ElementTree as ET
 
-    kinds = ["failure" if each.fails else "" if each.verdict == HOLDS else "skipped" for each in found]
+    kinds = ["failure" if each.fails else "" if each.verdict == HOLDS else "skipped" for each in verdicts]
     counts = {
-        "tests": len(found),
+        "tests": len(verdicts),
         "failures": kinds.count("failure"),
         "errors": 0,
         "skipped": kinds.count("skipped"),
     }
     texts = {name: str(count) for name, count in counts.items()}
-    whole = ET.Element("testsuites", texts)
-    suite = ET.SubElement(whole, "testsuite", texts, name="fastndcg compare")
-    for each, kind in zip(found, kinds, strict=True):
+    root = ET.Element("testsuites", texts)
+    suite = ET.SubElement(root, "testsuite", texts, name="fastndcg compare")
+    for each, kind in zip(verdicts, kinds, strict=True):
         case = ET.SubElement(suite, "testcase", classname=each.option.strip("-"), name=visible(each.name))
         if kind:
             ET.SubElement(case, kind, type=each.verdict, message=visible(each.text))
-    ET.indent(whole, "")
-    write(f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(whole, "unicode")}\n')
+    ET.indent(root, "")
+    write(f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, "unicode")}\n')
 
 
-def write_github(compared: Comparison, found: Sequence[Verdict]) -> None:
+def write_github(compared: Comparison, verdicts: Sequence[Verdict]) -> None:
     """Write an annotation for each gate that does not pass, and a summary to the step page or stdout."""
-    for each in found:
+    for each in verdicts:
         if each.verdict != HOLDS:
             title = _escaped(f"{each.name}: {each.verdict}").replace(":", "%3A").replace(",", "%2C")
             write(f"::{'error' if each.fails else 'warning'} title={title}::{_escaped(each.line())}\n")
-    text = _summary(compared, found)
+    text = _summary(compared, verdicts)
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         write(text)
@@ -206,15 +206,15 @@ def _escaped(text: str) -> str:
     return visible(text).replace("%", "%25")
 
 
-def _summary(compared: Comparison, found: Sequence[Verdict]) -> str:
-    failed = sum(each.fails for each in found)
-    hold = f": {count_of(len(found), 'gate')}, {failed:,} of which failed" if found else ""
+def _summary(compared: Comparison, verdicts: Sequence[Verdict]) -> str:
+    failed = sum(each.fails for each in verdicts)
+    hold = f": {count_of(len(verdicts), 'gate')}, {failed:,} of which failed" if verdicts else ""
     parts = [f"### fastndcg compare{hold}", markdown_text(compared.heading())]
     parts.append(compared.to_markdown().rstrip())
     parts += [f"> {markdown_text(f'caution: {caution}')}" for caution in compared.cautions]
-    ordered = sorted(found, key=lambda each: (not each.fails, each.verdict == HOLDS))
+    ordered = sorted(verdicts, key=lambda each: (not each.fails, each.verdict == HOLDS))
     rows = [["gate", "verdict", "why"]]
     rows += [[each.name, each.verdict, each.text.removeprefix(f"{each.name} ")] for each in ordered[:_ROWS]]
-    parts += [markdown_table(rows, 3)] if found else []
+    parts += [markdown_table(rows, 3)] if verdicts else []
     parts += [f"... and {len(ordered) - _ROWS:,} more"] if len(ordered) > _ROWS else []
     return "\n\n".join(parts) + "\n"

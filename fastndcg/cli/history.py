@@ -69,9 +69,11 @@ def history(
         if name is not None and len(runs) > 1:
             refuse("--name applies to one system; several take the names of their files")
         for each in runs:
-            own = (each.run or "") if len(runs) > 1 else (name or "")
-            kept.add(each.scores, at=at, name=own)
-            note(f"{history}: {own + ', ' if own else ''}{count_of(each.scores.n_queries, 'query')}")
+            run_name = (each.run or "") if len(runs) > 1 else (name or "")
+            kept.add(each.scores, at=at, name=run_name)
+            note(
+                f"{history}: {run_name + ', ' if run_name else ''}{count_of(each.scores.n_queries, 'query')}"
+            )
         return
     if given.paths:
         refuse(f"{action.value} reads --history alone; {given.paths[0]} is for `fastndcg history add`")
@@ -83,7 +85,7 @@ def history(
     bounds = options.read_gates(fail_under or [])
     chosen = options.read_measures(measure, bounds) if measure else [None]
     tables = {each: kept.table(each, name=name, confidence=confidence) for each in chosen}
-    found = pa.concat_tables(each.to_arrow() for each in tables.values())
+    joined = pa.concat_tables(each.to_arrow() for each in tables.values())
     verdicts: list[Verdict] = []
     for gate in bounds:
         table = tables.get(gate[0]) or kept.table(gate[0], name=name)
@@ -91,13 +93,13 @@ def history(
         for system, row in last.items():
             verdicts += check_means([gate], {row["measure"]: row["mean"]}, system)
     is_text = format is Format.table
-    days = [f"{each:%Y-%m-%d %H:%M}".removesuffix(" 00:00") for each in found["at"].to_pylist()]
+    days = [f"{each:%Y-%m-%d %H:%M}".removesuffix(" 00:00") for each in joined["at"].to_pylist()]
     if is_text:
-        for day, row in zip(days, found.to_pylist(), strict=True):
+        for day, row in zip(days, joined.to_pylist(), strict=True):
             if row["differs"] is not None:
                 note(f"{day}: {row['measure']} is not comparable with the time before: {row['differs']}")
-        found = found.drop_columns("differs").set_column(0, "date", pa.array(days))
+        joined = joined.drop_columns("differs").set_column(0, "date", pa.array(days))
     else:
-        found = found.set_column(0, "at", pa.array([each.isoformat() for each in found["at"].to_pylist()]))
-    write_table(found, "runs", format, found.column_names.index("queries"), _DROPS)
+        joined = joined.set_column(0, "at", pa.array([each.isoformat() for each in joined["at"].to_pylist()]))
+    write_table(joined, "runs", format, joined.column_names.index("queries"), _DROPS)
     hold(verdicts)

@@ -364,8 +364,8 @@ class Inputs:
 
 def options_of(roles: Roles) -> dict[str, Any]:
     """The options of roles that differ from their defaults, with their values."""
-    given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
-    return {"--" + role.replace("_", "-"): value for role, value in given.items()}
+    named = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
+    return {"--" + role.replace("_", "-"): value for role, value in named.items()}
 
 
 def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Dataset:

@@ -116,9 +116,9 @@ def check_confidence(confidence: float) -> None:
         check_confidence(confidence)
 
 
-def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
+def read_by(columns: list[str] | None, taken: list[str]) -> list[str]:
     """Distinct columns of slices. Ends the command if results have a column of the same name."""
-    by = list(dict.fromkeys(given or []))
+    by = list(dict.fromkeys(columns or []))
     for name in by:
         if name in taken:
             refuse(f'--by: "{name}" is also a column of the results; rename the column')

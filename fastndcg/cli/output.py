@@ -60,8 +60,8 @@ def typed_command() -> str:
     return shlex.join(["fastndcg", *sys.argv[1:]])
 
 
-def write_json(whole: Any) -> None:
-    write(json.dumps(without_nan(whole), indent=2, allow_nan=False, default=str) + "\n")
+def write_json(document: Any) -> None:
+    write(json.dumps(without_nan(document), indent=2, allow_nan=False, default=str) + "\n")
 
 
 def write_csv(rows: Rows, names: list[str] | None = None) -> None:
@@ -76,10 +76,10 @@ def write_csv(rows: Rows, names: list[str] | None = None) -> None:
     write(text.getvalue())
 
 
-def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = None) -> bool:
+def write_data(format: str, document: Any, rows: Rows, names: list[str] | None = None) -> bool:
     """Write `whole` as JSON or `rows` as CSV if requested; return whether anything was written."""
     if format == Format.json:
-        write_json(whole)
+        write_json(document)
     elif format == Format.csv:
         write_csv(rows, names)
     return format in (Format.json, Format.csv)
@@ -113,8 +113,8 @@ def write_summary(
     summary: Summary, format: Format, facts: dict[str, Any], slices: Rows | None = None
 ) -> None:
     """Write the means and those of slices; CSV has only the slices if there are any."""
-    whole = facts | {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
-    if not write_data(format, whole, summary.rows if slices is None else slices):
+    document = facts | {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
+    if not write_data(format, document, summary.rows if slices is None else slices):
         see = "--format csv" if slices is None else "--format json"  # CSV is one table
         shown = [summary.text(terminal_width(), see)]
         shown += (
@@ -128,11 +128,11 @@ def slices_of(scores: Scores, by: Sequence[str], confidence: float | None) -> Ro
     rows = []
     for group in scores.by(by, confidence or 0.95).to_pylist():
         for measure in scores.measures:
-            own = measure.label
-            row = {name: group[name] for name in by} | {"measure": str(measure), "mean": group[own]}
+            label = measure.label
+            row = {name: group[name] for name in by} | {"measure": str(measure), "mean": group[label]}
             if confidence is not None:
-                row |= {end: group[f"{own}_{end}"] for end in ("low", "high")}
-            counts = {"queries": group["queries"], "empty": group[f"{own}_empty"], "small": group["small"]}
+                row |= {end: group[f"{label}_{end}"] for end in ("low", "high")}
+            counts = {"queries": group["queries"], "empty": group[f"{label}_empty"], "small": group["small"]}
             rows.append(row | counts)
     return rows
 

@@ -39,7 +39,7 @@ def pool(
     files = read_once(*paths, *([] if qrels is None else [qrels]))
     judgments = None if qrels is None else files.pop()
     runs: dict[str, Any] = dict(zip(name_runs(files), files, strict=True))
-    found = pool_runs(
+    pooled = pool_runs(
         runs,
         depth,
         judgments,
@@ -49,6 +49,6 @@ def pool(
         grades=options.read_grades(grades),
         **columns.keywords(),
     )
-    write_table(found, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)
-    judged = sum(found["judged"].to_pylist())
-    note(f"{count_of(len(found), 'document')} of {count_of(len(runs), 'run')}, {judged:,} judged")
+    write_table(pooled, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)
+    judged = sum(pooled["judged"].to_pylist())
+    note(f"{count_of(len(pooled), 'document')} of {count_of(len(runs), 'run')}, {judged:,} judged")

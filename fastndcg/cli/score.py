@@ -100,7 +100,7 @@ def score(
     scored = list(map(how.weigh, scored))
     by_tool = {} if how.convention is None else {"convention": how.convention}
     _report(scored, format, by_tool, slices, confidence)
-    hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
+    hold([verdict for each in scored for verdict in check_means(gates, each.scores.mean(), each.run)])
 
 
 def _note_on(scored: Scored, how: Evaluation) -> None:
@@ -140,12 +140,12 @@ def _report(
     slices: Rows = []
     for each in scored:
         of_run = {} if each.run is None else {"run": each.run}
-        found = each.scores.summary(confidence).rows, slices_of(each.scores, by, confidence) if by else []
+        tables = each.scores.summary(confidence).rows, slices_of(each.scores, by, confidence) if by else []
         known = {str(measure): each.knows_empty(measure) for measure in each.scores}
-        for into, of_each in zip((rows, slices), found, strict=True):
+        for into, of_each in zip((rows, slices), tables, strict=True):
             for row in of_each:
                 into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
         each.tell()
     facts = [each.facts() for each in scored] if format is Format.json else [{}]
-    whole = facts[0] if len(scored) == 1 else {"runs": facts}
-    write_summary(Summary(rows), format, whole | more, slices if by else None)
+    document = facts[0] if len(scored) == 1 else {"runs": facts}
+    write_summary(Summary(rows), format, document | more, slices if by else None)

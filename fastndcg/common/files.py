@@ -43,9 +43,9 @@ def _draft(path: str | os.PathLike[str], target: Path) -> Path:
     """Create an empty file beside the target."""
     draft = target.with_name(f".{target.name}.{os.urandom(4).hex()}.draft")
     try:
-        is_new, given = not target.exists(), str(Path(path).absolute())
+        is_new, absolute = not target.exists(), str(Path(path).absolute())
         # /dev/stdout may lead to a file, which a draft would replace while it is written to
-        is_of_system = given.startswith(("/dev/", "/proc/")) and not given.startswith("/dev/shm/")  # noqa: S108
+        is_of_system = absolute.startswith(("/dev/", "/proc/")) and not absolute.startswith("/dev/shm/")  # noqa: S108
         if is_of_system or not (is_new or target.is_file()):
             example = Path(path, "scores.parquet") if target.is_dir() else "scores.parquet"
             raise SourceError(f"{path} is not a file and cannot be written. Name a file, as in {example}.")
@@ -132,8 +132,8 @@ class _TextWriter:
 
         for row in rows:
             values = (None if value != value else value for value in row)  # noqa: PLR0124
-            whole = dict(zip(self._names, values, strict=True))
-            self._file.write(json.dumps(whole, ensure_ascii=False, default=str) + "\n")
+            record = dict(zip(self._names, values, strict=True))
+            self._file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
 
     def close(self) -> None:
         self._file.close()

@@ -16,9 +16,9 @@ class _Later:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        found = getattr(import_module(self._name), attribute)
-        self.__dict__[attribute] = found  # not looked up here again
-        return found
+        value = getattr(import_module(self._name), attribute)
+        self.__dict__[attribute] = value  # not looked up here again
+        return value
 
 
 if TYPE_CHECKING:

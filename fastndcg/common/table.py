@@ -176,8 +176,8 @@ def terminal_width() -> int:
     try:
         if not sys.stdout.isatty():
             return 0
-        given = os.environ.get("COLUMNS", "")
-        return int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+        columns = os.environ.get("COLUMNS", "")
+        return int(columns) if columns.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
     except (AttributeError, OSError, ValueError):
         return 0
 

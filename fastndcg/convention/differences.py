@@ -183,7 +183,7 @@ def reports_of(
     reports: dict[Convention, tuple[Reported, float] | str] = {}
     for group in alike((rule, resolve(measure, rule)) for rule in rules):
         try:
-            found = report_alike(rankings, group, threads)
+            report = report_alike(rankings, group, threads)
         except (InputError, MeasureError) as error:
             if len(group) == 1:
                 reports[group[0][0]] = str(error)
@@ -191,7 +191,7 @@ def reports_of(
                 for rule, _ in group:
                     reports |= reports_of(rankings, [rule], measure, threads)
             continue
-        for (rule, _), reported in found.items():
+        for (rule, _), reported in report.items():
             try:
                 reports[rule] = reported, MeanSums.of(rule, reported).mean(rule)
             except MeasureError as error:
@@ -204,7 +204,7 @@ def _means(
 ) -> dict[Convention, float | str]:
     """Return means on a binary grid on which differences are exact; below 1 they move by at most 1e-16."""
     reports = reports_of(rankings, rules, measure, threads)
-    means = {rule: found if isinstance(found, str) else found[1] for rule, found in reports.items()}
+    means = {rule: report if isinstance(report, str) else report[1] for rule, report in reports.items()}
     finite = {rule: mean for rule, mean in means.items() if isinstance(mean, float) and math.isfinite(mean)}
     grid = 2.0 ** (math.frexp(max(map(abs, finite.values()), default=1.0))[1] - 53)
     return means | {rule: round(mean / grid) * grid for rule, mean in finite.items()}
@@ -491,32 +491,32 @@ def match_conventions(
     rules = (rule for rule in conventions.values() if rule.find(chosen.name, cut=chosen.is_cut))
     ours = Convention("fastndcg", of=chosen.name, weights="weighted", missing="value", unjudged="value")
     reports = reports_of(rankings, [ours, *(rule.on(chosen) for rule in rules)], chosen, threads)
-    refused = {rule.name: found for rule, found in reports.items() if isinstance(found, str)}
-    valued = {rule: found for rule, found in reports.items() if not isinstance(found, str)}
+    refused = {rule.name: candidates for rule, candidates in reports.items() if isinstance(candidates, str)}
+    valued = {rule: candidates for rule, candidates in reports.items() if not isinstance(candidates, str)}
     if not valued:
         raise ConventionError(f"no convention has a value of {chosen} here: {next(iter(refused.values()))}")
     left_out = np.any([np.isnan(reported.values) for reported, _ in valued.values()], axis=0)
     every = is_mean or bool(left_out[np.isnan(target)].all())
 
     def fits(decimals: int | None) -> list[_Fit]:
-        found = (
+        candidates = (
             _fit(rule, target, np.array([mean]) if is_mean else reported.values, mean, decimals, every=every)
             for rule, (reported, mean) in valued.items()
         )
-        return sorted(found, key=lambda each: each[:3])
+        return sorted(candidates, key=lambda each: each[:3])
 
     if decimals is not None:
-        found = fits(decimals)
+        candidates = fits(decimals)
     else:
         if str(getattr(values, "dtype", "")) == "float32":
             decimals = 6
         else:
             decimals = _decimals_of(target[~np.isnan(target)].tolist(), 1 if is_mean else 3)
-        found = fits(decimals)
-        if is_mean and decimals in (1, 2) and found[0].distance < 1e-12:  # such as 1/4
-            found = fits(None)
+        candidates = fits(decimals)
+        if is_mean and decimals in (1, 2) and candidates[0].distance < 1e-12:  # such as 1/4
+            candidates = fits(None)
     groups: list[list[_Fit]] = []
-    for each in found:
+    for each in candidates:
         known = next((group for group in groups if _are_alike(group[0], each)), None)
         groups.append([each]) if known is None else known.append(each)
     rows: list[dict[str, Any]] = []

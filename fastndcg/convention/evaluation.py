@@ -187,8 +187,8 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
     values = np.where(empty, instead, values)
     if convention.only_relevant is not None and empty.any():
         both, at = (NumRet(rel=measure.rel), NumRet), measure.cutoff
-        hits, found = both if at is None else (each @ at for each in both)
-        of_hits, of_found = values_of(rankings, [hits, found], None).values()
+        hits, answers = both if at is None else (each @ at for each in both)
+        of_hits, of_found = values_of(rankings, [hits, answers], None).values()
         full = empty & (of_hits == of_found) & returned
         values = np.where(full, convention.only_relevant, values)
     if convention.no_nonrelevant is not None:
@@ -247,16 +247,16 @@ class MeanSums(NamedTuple):
         values, empty, weight = reported.averaged, reported.empty, reported.weight
         counted = reported.counted & ~np.isnan(values)
         later = counted & empty & (convention.weights == "tf_ranking")
-        now, later = counted & ~later, later & (weight > 0)
+        step, later = counted & ~later, later & (weight > 0)
         if (weight == 1).all():  # equal weights are left out: adding values alone takes half the time
-            total, weights = statistics.exact_sum(values[now]), Fraction(int(np.count_nonzero(now)))
+            total, weights = statistics.exact_sum(values[step]), Fraction(int(np.count_nonzero(step)))
         else:
             of_empty = 1.0 if convention.weights in ("lightgbm", "xgboost") else weight
             factors = np.where(empty, of_empty, weight)
-            total = statistics.exact_sum(values[now], factors[now])
-            weights = statistics.exact_sum(weight[now])
+            total = statistics.exact_sum(values[step], factors[step])
+            weights = statistics.exact_sum(weight[step])
         undefined = int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted))
-        queries = int(np.count_nonzero(weight[now]))
+        queries = int(np.count_nonzero(weight[step]))
         return cls(
             undefined,
             total,
@@ -394,11 +394,11 @@ def evaluate_by_convention(
     resolved = resolve_all(requested, rule)
     check_rankings(rankings)
     pairs = [(rule.on(measure), measure) for measure in resolved]
-    found: dict[Pair, Reported] = {}
+    reported: dict[Pair, Reported] = {}
     for group in alike(pairs):
-        found |= report_alike(rankings, group, threads)
+        reported |= report_alike(rankings, group, threads)
     return ConventionScores(
-        rule, requested, resolved, [found[pair] for pair in pairs], rankings, rankings.weight
+        rule, requested, resolved, [reported[pair] for pair in pairs], rankings, rankings.weight
     )
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 KEY = b"fastndcg.signatures"  # metadata of a table: the signature of each measure, as JSON
 
 
-def signature_of(measure: Measure, found: Digests, convention: str | None, *, weighted: bool) -> str:
+def signature_of(measure: Measure, digests: Digests, convention: str | None, *, weighted: bool) -> str:
     """Return the line of a measure, with all parameters that a convention sets."""
     fields: dict[str, object] = dict(measure.params)
     # another process may have another function of this name
-    if (gain := str(fields.get("gain"))) in found.gains:
-        fields["gain"] = f"{gain} {found.gains[gain]:016x}"
-    treated = "not relevant" if found.knows_unjudged else "none known"
+    if (gain := str(fields.get("gain"))) in digests.gains:
+        fields["gain"] = f"{gain} {digests.gains[gain]:016x}"
+    treated = "not relevant" if digests.knows_unjudged else "none known"
     if measure.params.get("judged_only"):
         treated = "removed"
     elif measure.params.get("unjudged") is not None:
@@ -36,8 +36,8 @@ def signature_of(measure: Measure, found: Digests, convention: str | None, *, we
         "convention": convention or "none",
         "unjudged_are": treated,
         "weighted": "yes" if weighted else "no",
-        "queries": found.of_queries(),
-        "judgments": found.of_judgments(),
+        "queries": digests.of_queries(),
+        "judgments": digests.of_judgments(),
         "version": __version__,
     }
     name = measure.name if measure._at is None else f"{measure.name}@{measure._at}"
@@ -67,10 +67,10 @@ def metadata_of(signatures: Mapping[str, Any]) -> dict[bytes, bytes]:
 def stored_signatures(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     """Return the signatures in the metadata of a table; none if they are absent or unreadable."""
     try:
-        found = json.loads((metadata or {}).get(KEY, b"{}"))
+        signatures = json.loads((metadata or {}).get(KEY, b"{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return signatures if isinstance(signatures, dict) else {}
 
 
 _BLOCK = 1 << 12  # queries that are hashed together, so that their documents stay in the cache
@@ -138,10 +138,10 @@ def digests_of(
     if of is None:
         kind, of, is_judged = "returned", rankings, rankings.is_judged
     offsets, grades = of.offsets, of.relevance
-    ids, found = hashes_of_ids(rankings.query_ids), Digests(kind, knows, 0, 0)
+    ids, digests = hashes_of_ids(rankings.query_ids), Digests(kind, knows, 0, 0)
     for first in range(0, len(ids), _BLOCK):
-        own, ends = ids[first : first + _BLOCK], offsets[first : first + _BLOCK + 1]
-        some = np.ones(len(own), np.bool_) if chosen is None else chosen[first : first + _BLOCK]
+        id_hashes, ends = ids[first : first + _BLOCK], offsets[first : first + _BLOCK + 1]
+        some = np.ones(len(id_hashes), np.bool_) if chosen is None else chosen[first : first + _BLOCK]
         rows = slice(int(ends[0]), int(ends[-1]))
         counts = np.ones(rows.stop - rows.start, np.bool_) if is_judged is None else is_judged[rows]
         counts = counts if chosen is None else counts & np.repeat(some, np.diff(ends))
@@ -152,11 +152,11 @@ def digests_of(
         np.cumsum(of_grades, out=up_to[1:])
         sums = np.diff(up_to[ends - ends[0]])
         gains = {str(each): _digest_of_gains(each, grades[rows][counts]) for each in functions}
-        hashes = mix(own ^ sums)[some]
-        found += Digests(
-            kind, knows, int(some.sum()), _sum(own[some]), int(counts.sum()), _sum(hashes), gains
+        hashes = mix(id_hashes ^ sums)[some]
+        digests += Digests(
+            kind, knows, int(some.sum()), _sum(id_hashes[some]), int(counts.sum()), _sum(hashes), gains
         )
-    return found
+    return digests
 
 
 def _digest_of_gains(function: Function, grades: npt.NDArray[Any]) -> int:

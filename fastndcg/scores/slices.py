@@ -78,15 +78,15 @@ def numbered_groups(
     null come last.
     """
     codes, plain = np.zeros(n, np.int64), []
-    for given in columns:
-        plain.append(pa.chunked_array(decode(given)).combine_chunks())
+    for each in columns:
+        plain.append(pa.chunked_array(decode(each)).combine_chunks())
         try:
-            found = plain[-1].dictionary_encode(null_encoding="encode")
+            encoded = plain[-1].dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:
             said = f"queries cannot be grouped by a column of type {plain[-1].type}; choose another column"
             raise ColumnError(said) from None
-        places = places_of(found.dictionary)
-        codes = codes * len(places) + places[array_of(found.indices)]
+        places = places_of(encoded.dictionary)
+        codes = codes * len(places) + places[array_of(encoded.indices)]
         codes = np.unique(codes, return_inverse=True)[1]  # keeps codes small for any number of columns
     if not columns:
         return [], codes, 1
@@ -102,20 +102,20 @@ COUNTS = {"n_docs": "NumRet", "n_relevant": "NumRel"}
 def weights_by(scores: Any, weights: str | None) -> Float64 | None:
     """Return a weight for each query, (n_queries,). Raises `InputError` or `ColumnError` if unknown."""
     if weights is None or weights == OWN:
-        own: Float64 | None = scores.weight
-        return own if weights else None
+        weight: Float64 | None = scores.weight
+        return weight if weights else None
     if weights not in COUNTS or weights in scores.queries.column_names:
         return _column(scores, weights)
     measure: Measure = NumRet
     if weights == "n_relevant":
-        found = {each.params.get("rel") or 1.0 for each in scores.measures if each.name != "NumRel"} or {1.0}
-        if len(found) > 1:
-            shown = ", ".join(f"rel={rel:g}" for rel in sorted(found))
+        levels = {each.params.get("rel") or 1.0 for each in scores.measures if each.name != "NumRel"} or {1.0}
+        if len(levels) > 1:
+            shown = ", ".join(f"rel={rel:g}" for rel in sorted(levels))
             raise InputError(
                 f"weights='n_relevant' is not a single number per query: the measures have {shown}; "
                 "evaluate the measures of each rel separately"
             )
-        measure = NumRel(rel=float(found.pop()))
+        measure = NumRel(rel=float(levels.pop()))
     if measure in scores.measures:
         values: Float64 = scores[measure]
         return values
@@ -139,13 +139,13 @@ def _count(scores: Any, weights: str, measure: Measure) -> Float64:
     if hasattr(rankings, "offsets"):
         return count(rankings)[rows]
     # reads a stream again
-    found: Float64 | None = None if scores._stream is None else scores._stream._count(count)
-    if found is None or len(found) != scores.n_queries:
+    counts: Float64 | None = None if scores._stream is None else scores._stream._count(count)
+    if counts is None or len(counts) != scores.n_queries:
         raise InputError(
             f"weights={weights!r} are not known of these scores, which do not hold their documents; "
             f'evaluate {measure} too, as in measures=[..., "{measure}"]'
         )
-    return found
+    return counts
 
 
 def _column(scores: Any, name: str) -> Float64:
@@ -159,15 +159,15 @@ def _column(scores: Any, name: str) -> Float64:
         )
     column = scores.queries[name]
     try:
-        found: Float64 = array_of(column.cast("float64"))
+        values: Float64 = array_of(column.cast("float64"))
     except pa.ArrowException:
         said = f'column "{name}" is {column.type}; expected numeric weights'
         raise InputError(said) from None
-    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if column.null_count or len(bad):
         row = column.is_null().index(True).as_py() if column.null_count else int(bad[0])
         raise InputError(
             f'column "{name}" holds {column[row].as_py()} for query {scores.queries[0][row].as_py()!r}; '
             "weights are finite numbers from 0"
         )
-    return found
+    return values

@@ -27,9 +27,9 @@ class Means(dict[str, float]):
 
     def __missing__(self, name: object) -> float:
         with suppress(FastndcgError):
-            found = str(as_measure(name))
-            if dict.__contains__(self, found):
-                return dict.__getitem__(self, found)
+            notation = str(as_measure(name))
+            if dict.__contains__(self, notation):
+                return dict.__getitem__(self, notation)
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
