@@ -1,6 +1,6 @@
 """Files, tables and streams to `Rankings`.
 
-dataset    `Dataset`, the methods of all that can be opened
+dataset    `Dataset`, the methods of all that can be opened, and how many rows a table of a stream has
 formats    all formats of files, and which one a file has
 inputs     what a caller passes in place of rankings, opened: paths, tables, and batches of other programs
 readers    `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`, `scan_arrow`

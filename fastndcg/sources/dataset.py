@@ -160,7 +160,9 @@ class Dataset:
         names = [*ids, score, ranks]
         with suppress(FastndcgError):  # reading the used columns will raise it again
             files = replace(self, text=TextTypes([score, ranks]))
-            tables = chain.from_iterable(replace(files, types=files.types_of(names)).readers(names, ROWS))
+            tables = chain.from_iterable(
+                replace(files, types=files.types_of(names)).readers(names, ROWS_PER_TABLE)
+            )
             for table in islice(tables, 1):
                 warn_if_ranks_differ(table, ids, score, ranks)
 
@@ -179,7 +181,7 @@ ANEW = "give a function that opens them anew, as in scan_arrow(lambda: pq.Parque
 _ALL_ROWS = 1 << 62
 _SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are compressed
 LOOK = 1 << 20  # bytes of text from which types are inferred
-ROWS = 1 << 18  # rows per table of a stream; scoring fewer at a time takes longer per row
+ROWS_PER_TABLE = 1 << 18  # rows per table of a stream; scoring fewer at a time takes longer per row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,8 +286,8 @@ class FileDataset(Dataset, ABC):
     def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
         for number, (file, stamp) in enumerate(zip(self.files, self.stamps, strict=True)):
             with reading(file.path, self.format.name):
-                for tables in self.parsers(number, names, min(most, ROWS)):
-                    yield self._checked(file, stamp, in_tables(tables, min(most, ROWS)))
+                for tables in self.parsers(number, names, min(most, ROWS_PER_TABLE)):
+                    yield self._checked(file, stamp, in_tables(tables, min(most, ROWS_PER_TABLE)))
 
     def _checked(self, file: File, stamp: Stamp, tables: Reader) -> Reader:
         with reading(file.path, self.format.name), file.unchanged(stamp):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import decode, is_list, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError
-from fastndcg.sources.dataset import ANEW, ROWS, Dataset, TextTypes, in_tables
+from fastndcg.sources.dataset import ANEW, ROWS_PER_TABLE, Dataset, TextTypes, in_tables
 from fastndcg.sources.formats import find_tables
 from fastndcg.sources.open_file import Format
 from fastndcg.tables.frames import Frame, frame_of, is_table, type_name
@@ -76,7 +76,7 @@ class GivenTable(Dataset):
             for table in self.frame.open(list(names))
             if len(table)  # empty tables may have columns without a type
         )
-        yield in_tables(tables, ROWS, most * sum(_width(self.types[name]) for name in names))
+        yield in_tables(tables, ROWS_PER_TABLE, most * sum(_width(self.types[name]) for name in names))
 
     def _plain(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """Return a column of a part of the table, in the type of all parts."""
