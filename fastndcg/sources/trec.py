@@ -353,7 +353,8 @@ def _is_run(key: Any, value: Any) -> bool | None:
         if isinstance(first, Mapping):  # a hit may repeat the id of its query
             queries = [first[name] for name in fitting(list(first), "query")]
             return bool(queries) and key not in queries
-        return hasattr(first, "query_id") if value else None
+        is_row = hasattr(first, "query_id") or (isinstance(first, tuple) and len(first) > 2)
+        return is_row if value else None
     kind = type(value)  # asking a lazy frame itself for its columns is slow, and warns
     of_columns = any(hasattr(kind, name) for name in ("columns", "column_names", "schema"))
     is_records = getattr(getattr(value, "dtype", None), "names", None) is not None

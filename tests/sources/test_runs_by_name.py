@@ -26,6 +26,7 @@ def test_paths_and_lazy_frames_are_runs(tmp_path, monkeypatch):
         "path": tmp_path / "bm25 of today",
         "text": "bm25 of today",
         "lazy": polars.from_pandas(FRAME).lazy(),
+        "tuples": ROWS,
     }
     for scores in fn.evaluate(QRELS, runs, ["RR", "nDCG@2"]).values():
         assert scores.values.tobytes() == EXPECTED
