@@ -180,8 +180,8 @@ class History:
             if repr(_Run.of(file).values().to_pydict()) == repr(table.to_pydict()):  # NaN equals NaN here
                 return
             raise InputError(
-                f"{quoted(str(file))} has other values, with the means {_Run.of(file).means}. Pass another "
-                "at= or name=, and all measures of a time at once; a history is never changed."
+                f"{quoted(str(file))} has other values, with the means {_Run.of(file).means}, not {means}. "
+                "Pass another at= or name=, and all measures of a time at once; a history is never changed."
             )
         try:
             Path(self.path).mkdir(exist_ok=True)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from fastndcg.analysis.compare import UNJUDGED, as_texts
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import Flags, Int64, arrow_column, falling_keys, runs_of
-from fastndcg.common.arrow_types import array_of, places_of, plain, whole_ids
+from fastndcg.common.arrow_types import array_of, combine, places_of, plain, whole_ids
 from fastndcg.common.table import Table, name_of
-from fastndcg.errors import InputError, InputTypeError, about, check_whole, known_arguments, warn
+from fastndcg.errors import ColumnError, InputError, InputTypeError, about, check_whole, known_arguments, warn
 from fastndcg.measures import Judged
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
@@ -26,7 +26,15 @@ from fastndcg.sources.open_file import read_each_once
 from fastndcg.sources.trec import runs_by_name, side_of_any
 from fastndcg.statistics.significance import FAILS, HOLDS, check_size
 from fastndcg.tables.joins import alike, duplicate, join, plain_ids, rows_of, sample, with_ranked_nan
-from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
+from fastndcg.tables.roles import (
+    OF_ONE_TABLE,
+    Roles,
+    find_column,
+    fitting,
+    in_words,
+    normalised,
+    with_roles_of_both,
+)
 
 if TYPE_CHECKING:
     from fastndcg.tables.joins import Side
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
 
 CAUTION = "caution"
 _EXAMPLES = 3
+_TEXT = "query_text"  # column of the text of a query
 _CORPUS_IDS = ("id", "docid", "docno", "corpusid")
 _COLUMNS = pa.schema(
     {
@@ -85,11 +94,12 @@ def check_judgments(
         found; verdict: "holds", "caution" (look at it: it may be meant) or "fails".
 
         Failing checks: queries without a grade above 0; judged documents that the corpus lacks; a document
-        with two grades for a query, or twice with one; judged queries that a run lacks, which count with an
-        empty ranking; scores that are NaN or null; a document twice in a run; fractions as grades beside
-        small whole numbers as scores, as if they were swapped. Cautions: queries of a run without judgments;
-        scores that look like ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4; a
-        share of judged documents that lies more than 0.05 below that of another system.
+        with two grades for a query, or twice with one; two queries with one `query_text`; judged queries that
+        a run lacks, which count with an empty ranking; scores that are NaN or null; a document twice in a
+        run; fractions as grades beside small whole numbers as scores, as if they were swapped. Cautions:
+        queries of a run without judgments; scores that look like ranks; slices with grades on different
+        scales, such as 0 to 2 and 0 to 4; a share of judged documents that lies more than 0.05 below that of
+        another system.
 
     Raises
     ------
@@ -118,7 +128,11 @@ def check_judgments(
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
     runs: dict[Any, Any] = {None: run} if (named_runs := runs_by_name(run)) is None else {**named_runs}
     qrels, *each = read_each_once(qrels, *runs.values())
-    judged = side_of_any("qrels", qrels, "relevance", named.keeping(slices))
+    of_qrels = named.keeping(slices)
+    try:
+        judged = side_of_any("qrels", qrels, "relevance", of_qrels.keeping([_TEXT]))
+    except ColumnError:
+        judged = side_of_any("qrels", qrels, "relevance", of_qrels)
     if judged.query_name in slices:
         raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
     if not len(judged.codes):
@@ -144,8 +158,15 @@ def check_judgments(
 def _ids_of_corpus(corpus: Any) -> pa.Array:
     def find(names: list[str]) -> dict[str, str]:
         usual = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
+        if not (usual or fitting(names, "doc_id")):
+            raise ColumnError(
+                f"no column has a usual name of document ids; the columns are {in_words(names)}. "
+                "Name one doc_id, or give a list of ids"
+            )
         return {"doc_id": usual[0] if len(usual) == 1 else find_column(names, "doc_id")}
 
+    if isinstance(corpus, Mapping) and not any(normalised(str(name)) in _CORPUS_IDS for name in corpus):
+        corpus = list(corpus)  # documents by their ids
     has_columns = any(hasattr(type(corpus), name) for name in ("columns", "column_names", "schema"))
     if has_columns or isinstance(corpus, str | os.PathLike | Mapping):
         with about("corpus"):
@@ -213,6 +234,13 @@ def _of_judgments(pairs: _Pairs, corpus: Any) -> Iterator[_Row]:
     differ = lowest < highest
     yield pairs.found_pairs("documents with two grades for a query", differ)
     yield pairs.found_pairs("documents judged twice with one grade", pairs.is_repeated & ~differ)
+    if side.kept is not None and _TEXT in side.kept.column_names:
+        texts = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[_TEXT].cast(pa.large_string())))
+        codes = array_of(combine(texts).dictionary_encode().indices, -1)  # in order of first appearance
+        known = np.flatnonzero(codes >= 0)
+        shared = known[np.bincount(codes[known])[codes[known]] > 1]
+        shared = shared[np.argsort(codes[shared], kind="stable")]
+        yield _found("queries with the same text", len(known), (side.queries, shared))
 
 
 def _lacking(ids: Any, others: Any) -> Int64:

@@ -119,7 +119,10 @@ def compare(
     asked = asked or inputs.measures()
     missing = options.number_or_word(statistics.missing)
     if not isinstance(missing, str) and how.convention is not None and sources.runs:
-        refuse(f"--missing {missing:g} cannot be used with --convention, which says what they count")
+        refuse(
+            f"--missing {missing:g} cannot be used with --convention, which says what these count; "
+            "leave one of them out"
+        )
     scored = map(how.weigh, how.score_systems(inputs, asked, missing))
     systems = _by_name(scored, baseline, "--baseline" if statistics.baseline else "--no-worse-than")
     chosen = vars(statistics) | {"baseline": baseline, "missing": missing, "threads": how.threads}

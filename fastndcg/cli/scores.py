@@ -21,6 +21,7 @@ from fastndcg.common.progress import Task
 from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores, write_results
 from fastndcg.scores.slices import COUNTS
 from fastndcg.sources.stored_scores import read_results
@@ -129,22 +130,23 @@ class Evaluation:
                 yield from _stored_scores(system, measures)
                 nobody = False
                 continue
-            lacks = system.rankings.lengths == 0 if inputs.sources.runs else np.zeros(0, np.bool_)
+            rankings = system.rankings
+            lacks = rankings.lengths == 0 if inputs.sources.runs else np.zeros(0, np.bool_)
             nobody = nobody & lacks
             if lacks.any() and isinstance(missing, str):
                 system = system._replace(rankings=system.rankings[~lacks])  # noqa: PLW2901
             with about(system.source):
                 scored = self._score(system, measures)
             if lacks.any() and not isinstance(missing, str) and self.convention is None:
-                count = count_of(int(lacks.sum()), "judged query")
-                note(f"{system.name} has no documents for {count}: counted as {missing:g}")
+                named = _named(rankings, lacks)
+                note(f"{system.name} has no documents for {named}: counted as {missing:g}")
                 scores, values = scored.scores, scored.scores.values.copy()
                 values[:, lacks] = missing
                 filled = Scores(scores.measures, values, scores._empty, scores._source, scores.weight)
                 scored = scored._replace(scores=filled)
             yield scored
         if isinstance(missing, str) and np.any(nobody):
-            note(f"no run has documents for {count_of(int(nobody.sum()), 'judged query')}, left out")
+            note(f"no run has documents for {_named(rankings, nobody)}; left out")
 
     def _score(self, system: System, measures: list[Measure], *, signed: bool = False) -> Scored:
         rankings = system.rankings
@@ -160,6 +162,12 @@ class Evaluation:
             return scored
         weights = None if self.weights == "none" else self.weights
         return scored._replace(scores=scored.scores._weighted_by(weights))
+
+
+def _named(rankings: Rankings, chosen: Any) -> str:
+    """How many judged queries are chosen, and the first of them."""
+    ids = rankings.query_ids.filter(pa.array(chosen)).to_pylist()
+    return f"{count_of(len(ids), 'judged query')} ({', '.join(map(str, ids[:3]))}{', ...' * (len(ids) > 3)})"
 
 
 def _stored_scores(system: System, measures: Sequence[Measure] | None) -> Iterator[Scored]:

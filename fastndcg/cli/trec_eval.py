@@ -10,7 +10,7 @@ import typer
 
 from fastndcg.cli.application import argument, command, option, refusing
 from fastndcg.cli.options import THREADS
-from fastndcg.cli.output import note, write
+from fastndcg.cli.output import note, refuse, write
 
 
 def _list_measures(wanted: bool) -> None:
@@ -56,6 +56,9 @@ def trec_eval(
     collection: int = option(
         "Number of documents in the collection, for utility.", 0, "--Number_docs_in_coll", "-N", min=0
     ),
+    form: str = option(
+        "Form of judgments; only qrels, trec_eval's default.", "qrels", "--Rel_info_format", "-R"
+    ),
     release: int = option(
         "9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that "
         "the run lacks.",
@@ -85,6 +88,8 @@ def trec_eval(
     from fastndcg.trec_eval.output import read_judgments, report
 
     of_release: Any = release  # 9 or 10
+    if form != "qrels":
+        refuse(f"--Rel_info_format: {form} is not supported; expected qrels. Use trec_eval itself for {form}")
     with refusing("--measure: "):
         read_names(measure or [], of_release)
     # the judgments of one run are read beside it

@@ -138,6 +138,12 @@ class Measure:
                 known = ", ".join(values) or "none"
                 if name.lower() in ("k", "at", "top", "topk", "top_k") and self.definition.cut == "rank":
                     raise MeasureError(f"{self.name} has no parameter {name!r}: write {self.name}@{value}")
+                if name in ("ips", "clip") and self.name == "nDCG":
+                    raise MeasureError(
+                        "nDCG has no ips: the ideal order, which it divides by, is not known of documents "
+                        "that were never seen. Take DCG(ips=True), or DCG(ips='snips'), "
+                        "which divides by the gains that were seen."
+                    )
                 raise MeasureError(
                     f"{self.name} has no parameter {name!r}; it has: {known}.{suggest(name, values)}"
                 )

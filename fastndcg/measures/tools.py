@@ -873,11 +873,46 @@ DECLARED: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
+# why these cannot be reproduced
+_REFUSED = {
+    "sklearn_ignore_ties": (
+        "ignore_ties=True uses NumPy's default sort, which is unstable: "
+        'the order of ties depends on the processor. Use "sklearn", which averages over ties, '
+        'or ties="input".'
+    ),
+    "tf_ranking_draw": (
+        "TF-Ranking shuffles ties without a seed, so each run differs. "
+        '"tf_ranking" is the exact expected value.'
+    ),
+    "torch_sort": (
+        "torch.sort and torch.topk do not define the order of ties in lists of more than 16. "
+        '"allrank" refuses data where that matters; ties="average" is the expected value.'
+    ),
+    "spark_graded": (
+        "the 3-tuple form of Spark's ndcgAt uses the labels in their given order as the ideal ranking, "
+        "so its value depends on that order and can exceed 1. "
+        'Use "burges2005" for exponential gain, or "spark" for the binary form.'
+    ),
+    "trec_eval_close_gains": (
+        "trec_eval casts differences of gains to int, so gains that differ by less than 1 end up in any "
+        'order. Use "trec_eval".'
+    ),
+    "cwl_eval": (
+        "the NDCG-k of cwl_eval is a scaled DCG that is not divided by an ideal; evaluate DCG instead."
+    ),
+    "elasticsearch_unknown_doc_rating": (
+        'unjudged documents get a rating that the ideal ranking does not have. Use "elasticsearch".'
+    ),
+}
+
 _RULES = {rule.name: rule for rule in DECLARED}
 
 
 def rule_of(convention: object) -> Rule:
-    """Return the rule with this name, or the rule itself. Raise `ConventionError` for an unknown name."""
+    """Return the rule with this name, or the rule itself.
+
+    Raise `ConventionError`, with the reason, for a tool that is unknown or cannot be reproduced.
+    """
     if isinstance(convention, Rule):
         return convention
     if not isinstance(convention, str):
@@ -885,9 +920,11 @@ def rule_of(convention: object) -> Rule:
             f"convention is a {type(convention).__name__}; expected a name, as in convention='trec_eval', "
             "or a Convention"
         )
+    if convention in _REFUSED:
+        raise ConventionError(f'"{convention}" cannot be reproduced: {_REFUSED[convention]}')
     if convention not in _RULES:
         raise ConventionError(
-            f'no convention is called "{convention}".{suggest(convention, _RULES)} '
+            f'no convention is called "{convention}".{suggest(convention, [*_RULES, *_REFUSED])} '
             "docs/conventions.md and `fastndcg conventions` list all names."
         )
     return _RULES[convention]

@@ -104,6 +104,16 @@ def test_each_fault_is_found_and_no_other():
     assert lacking["judged documents that the corpus lacks"]["examples"].endswith(" ...")
 
     qrels, run = clean()
+    qrels["query_text"] = [f"text {query[1:]}" for query in qrels["qid"]]
+    qrels["query_text"][10:15] = [" TEXT 3 "] * 5
+    (row,) = found(qrels, run).values()
+    assert (row["check"], row["examples"], row["verdict"]) == (
+        "queries with the same text",
+        "q2, q3",
+        "fails",
+    )
+
+    qrels, run = clean()
     run = {name: column[8:] for name, column in run.items()}
     put(run, 0, qid="other")
     put(run, 3)

@@ -178,7 +178,7 @@ CASES = [
     (lambda: fn.check_judgments(QRELS, RUN, by="lang"), ColumnError, "keep|column"),
     (lambda: fn.check_judgments(QRELS, RUN, least_judged=2), InputError, "least_judged=2"),
     (lambda: fn.check_judgments(QRELS, RUN, Path("none.csv")), SourceError, "none.csv does not exist"),
-    (lambda: fn.check_judgments(QRELS, RUN, {"7": "text"}), ColumnError, "corpus: no column has a usual name"),
+    (lambda: fn.check_judgments(QRELS, RUN, pa.table({"name": ["7"]})), ColumnError, "corpus: no column has a usual name"),
     (lambda: fn.check_judgments(QRELS, RUN, [0.5]), InputTypeError, "corpus"),
     *((lambda each=each: fn.check_judgments(QRELS, RUN, cutoffs=each), FastndcgError, "cutoffs=.* expected a whole number")
       for each in (0, None, "5", [0], [True], 2.5)),

@@ -186,13 +186,13 @@ def test_runs_and_queries_that_they_lack():
     assert "\"better\" lacks 2 queries that others have: 'q-2', 'q-3'." in refused.stderr
     assert "Pass --missing drop" in refused.stderr and "as in --missing 0.0." in refused.stderr
     dropped = run(f"compare {line} --missing drop --format json")
-    assert "no run has documents for 1 judged query, left out\n" in dropped.stderr
+    assert "no run has documents for 1 judged query (q-1); left out\n" in dropped.stderr
     assert json.loads(dropped.stdout)["missing"] == {"better": ["q-2", "q-3"]}
     assert json.loads(dropped.stdout)["rows"][0]["queries"] == QUERIES - 3
     zero = {name: fn.evaluate(fn.read_trec("qrels", f"{name}.txt"), "nDCG@5") for name in ("base", "better")}
     assert near(rows_of(f"{line} --missing 0"), fn.compare(zero))
     said = run(f"compare {line} --missing 0").stderr
-    assert "better has no documents for 3 judged queries: counted as 0\n" in said
+    assert "better has no documents for 3 judged queries (q-1, q-2, q-3): counted as 0\n" in said
     # a run of an earlier day, stored
     run(f"score {line} --out earlier.parquet")
     write_trec()

@@ -67,6 +67,10 @@ def test_what_does_not_exist():
     assert fn.conventions.get("lightgmb") is None
     with pytest.raises(fn.MeasureError, match="ties='chance' is not a value of conventions"):
         Convention("mine", ties="chance")
+    with pytest.raises(fn.ConventionError, match='"cwl_eval" cannot be reproduced: .* evaluate DCG instead'):
+        fn.nDCG(like="cwl_eval")
+    with pytest.raises(fn.ConventionError, match='"spark_graded" cannot be reproduced: .*"burges2005"'):
+        assert fn.conventions["spark_graded"]
 
 
 # ---- as parameters ----

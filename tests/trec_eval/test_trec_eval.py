@@ -475,7 +475,7 @@ def test_standard_input(both):
 @pytest.mark.parametrize("packed", [False, True])
 def test_pipes(both, packed):
     paths = [str(path) for path in both(QRELS, RUN)]
-    asked = [sys.executable, "-m", "fastndcg", "trec_eval", "-m", "map"]
+    asked = [sys.executable, "-m", "fastndcg", "trec_eval", "-R", "qrels", "-m", "map"]
     plain = subprocess.run([*asked, *paths], capture_output=True, check=True)
     by = f"{'gzip -c' if packed else 'cat'} "
     words = " ".join(f'<({by} "{path}")' for path in paths)
@@ -524,6 +524,13 @@ def test_measures_that_there_are_not(both, measure, message):
     result = commands.run("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("form", ["prefs", "qrels_jg"])
+def test_other_forms_of_judgments_are_refused(both, form):
+    result = commands.run("trec_eval", "-R", form, *map(str, both(QRELS, RUN)))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{form} is not supported; expected qrels. Use trec_eval itself for {form}\n" in result.stderr
 
 
 @pytest.mark.compiled
