@@ -165,8 +165,9 @@ def _ids_of_corpus(corpus: Any) -> pa.Array:
             )
         return {"doc_id": usual[0] if len(usual) == 1 else find_column(names, "doc_id")}
 
-    if isinstance(corpus, Mapping) and not any(normalised(str(name)) in _CORPUS_IDS for name in corpus):
-        corpus = list(corpus)  # documents by their ids
+    has_texts = isinstance(corpus, Mapping) and isinstance(next(iter(corpus.values()), ""), str | Mapping)
+    if has_texts or isinstance(corpus, Iterator):
+        corpus = list(corpus)  # of a dict from id to text or to fields, the ids
     has_columns = any(hasattr(type(corpus), name) for name in ("columns", "column_names", "schema"))
     if has_columns or isinstance(corpus, str | os.PathLike | Mapping):
         with about("corpus"):

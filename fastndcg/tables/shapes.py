@@ -47,6 +47,7 @@ from fastndcg.tables.roles import (
     other_ranks,
 )
 from fastndcg.tables.values import (
+    WORDS,
     column_name,
     doc_ids_in,
     ids_in,
@@ -117,7 +118,8 @@ def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: boo
     if isinstance(data, Mapping) and not has_columns(data):
         refuse_columns(name, role, roles, "a dict")
         return side_of_queries(name, data, role, roles, intents=intents)
-    if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
+    is_sparse = hasattr(data, "tocoo")  # a matrix of SciPy
+    if isinstance(data, Iterable) and not (isinstance(data, Mapping) or is_table(data) or is_sparse):
         data, roles = _columns_of_rows(name, list(data), role, roles, intents=intents)
     try:
         frame = frame_of(data)
@@ -184,7 +186,7 @@ def side_of_queries(
         with_long_offsets(_ids(name, of, each))
         for of, each in zip(("document", "intent"), columns[::2], strict=False)
     )
-    numbers = pa.chunked_array([_numbers(name, columns[1], roles)])
+    numbers = pa.chunked_array([_numbers(name, columns[1], role, roles)])
     if has_lists and role == "score":
         roles = _best_first(name, roles)
     if role == "relevance" and numbers.null_count:
@@ -372,7 +374,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     return ids
 
 
-def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
+def _numbers(name: str, values: list[Any], role: Role, roles: Roles) -> pa.Array:
     array = np.array(values) if values else np.empty(0, np.int64)
     if array.dtype.kind == "f" and (abs(array) >= 2**53).any():  # NumPy rounds whole numbers beside floats
         lost = [each for each in values if isinstance(each, int) and abs(each) > 2**53]
@@ -388,9 +390,10 @@ def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
         is_null = pa.types.is_null(column.type)
         if isinstance(roles.grades, Mapping) or is_null or is_number(column.type):
             return column
+    step = WORDS if role == "relevance" and isinstance(values[0], str) else ""
     raise InputTypeError(
         f"{name} holds values that are not numbers, beginning with {values[0]!r}; "
-        "expected a number for each document"
+        f"expected a number for each document{step}"
     )
 
 

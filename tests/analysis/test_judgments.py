@@ -160,6 +160,9 @@ def test_every_kind_of_corpus(tmp_path):
     for corpus in (
         [7, 9],
         ["7", "9"],
+        iter([7, 9]),
+        {"7": {"text": "x"}, "9": {"text": "y"}},
+        {"7": "x", "9": "y"},
         {"docno": ["7", "9"], "text": [1, 2]},
         np.array([7, 9]),
         pd.Series(["7", "9"]),

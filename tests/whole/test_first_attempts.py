@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 import fastndcg as fn
 
@@ -165,6 +166,7 @@ ATTEMPTS = {
     "MovieLens: userId, movieId": (lambda f: query(MOVIES, {1: [11, 10], 2: [10]}, "nDCG")[1], (3 + 4 * LOG3) / (4 + 3 * LOG3)),
     "RecBole: a matrix of hits": (lambda f: fn.evaluate(fn.Rankings.from_lists([[1, 0, 1], [0, 0, 0]]), "RR@3").mean()["RR@3"], 0.5),
     "implicit: hits in a matrix given to evaluate": (lambda f: mean(np.array([[1, 0], [0, 1]]), "RR"), "from_dense|from_lists"),
+    "implicit: sparse matrices given to evaluate": (lambda f: mean(scipy.sparse.coo_matrix([[1, 0]]), scipy.sparse.coo_matrix([[0.1, 0.2]]), "RR"), "qrels is a coo_matrix.*from_dense"),
     "lightfm 426: precision and recall": (lambda f: fn.evaluate({"u": ["a", "b"]}, {"u": ["a", "c"]}, "precision@2, recall@2").mean(), {"P@2": 0.5, "R@2": 0.5}),
     "leave one out: HR@10": (lambda f: mean({"u": ["a"], "v": ["z"]}, {"u": ["b", "a"], "v": ["b", "a"]}, "HR@10"), 0.5),
     # retrieval for language models
