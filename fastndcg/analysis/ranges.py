@@ -6,6 +6,7 @@ that compute values compute these too.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,7 +53,7 @@ class Anchor(NamedTuple):
     position: Float64
 
 
-class _OfOrders(AsFrame):
+class _OfOrders(AsFrame, ABC):
     """Values of measures for several orders or judgments of the documents by their names, and their means."""
 
     def __init__(self, measures: tuple[Measure, ...], values: dict[str, Float64], rankings: Rankings) -> None:
@@ -91,8 +92,9 @@ class _OfOrders(AsFrame):
         columns = np.array(values).reshape(n, len(names), -1)
         return pa.table(table | {name: columns[:, row].T.ravel() for row, name in enumerate(names)})
 
+    @abstractmethod
     def summary(self) -> Table:
-        raise NotImplementedError
+        """A row for each measure."""
 
     def __repr__(self) -> str:
         return repr(self.summary())
@@ -317,7 +319,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     # where the order of descending gain is not the best one, as for AUC with a cutoff
     orders = {"worst": np.minimum.reduce(values), "expected": values[1], "best": np.maximum.reduce(values)}
     ranges = Ranges(asked, orders, rankings)
-    means = _OfOrders(asked, {"stable": stable}, rankings)._means()
+    means = Ranges(asked, {"stable": stable}, rankings)._means()
     ranges._stable = {measure: mean for measure, (mean,) in means.items()}
     return ranges
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, read_only
-from fastndcg.errors import InputError, InputTypeError, MeasureError, about, known_arguments, warn
+from fastndcg.errors import InputError, InputTypeError, about, known_arguments, warn
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -190,12 +190,6 @@ def evaluate(
         from fastndcg.convention.evaluation import resolve_all
         from fastndcg.measures.tools import rule_of
 
-        if kept:
-            first = next(measure for measure in asked if measure.cutoff_column)
-            raise MeasureError(
-                f"{first} has a cutoff for each query, which no convention has; "
-                f"name one, as in {first.name}@10"
-            )
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
     if run is not None:
@@ -223,22 +217,20 @@ def evaluate(
         raise InputTypeError(
             f"{next(iter(roles))}= is for tables and paths; {type(rankings).__name__} already has its columns"
         )
-    score = methods.score if rule is None else scoring_by(convention)
     grades: list[Grades] = []
+
+    def score(whole_or_part: Rankings) -> Scores:
+        grades.append(whole_or_part._grades)
+        return scoring_by(convention)(asked, whole_or_part, threads)
+
     if isinstance(rankings, Rankings):
-        grades.append(rankings._grades)
-        scores = score(asked, rankings, threads)
+        scores = score(rankings)
     else:
         from fastndcg.sources.streams import evaluate_stream
 
         threads = rankings._scoring_threads if threads is None else threads
-
-        def score_part(part: Rankings) -> Scores:
-            grades.append(part._grades)
-            return score(asked, part, threads)
-
         with hold_functions(resolved):
-            scores = evaluate_stream(rankings, score_part)
+            scores = evaluate_stream(rankings, score)
     warn_of_unreached(resolved, grades, scores.values.shape[1])
     return scores
 

@@ -120,24 +120,20 @@ def _why(row: dict[str, Any], baseline: str, margin: float, least: int) -> str:
     """Why a gate has its verdict; `least` is the number of queries that it lacks, or 0."""
     low, high, queries = row["low"], row["high"], count_of(row["queries"], "query")
     difference = f"difference {row['difference']:.6g}"
+    numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
+    if row["verdict"] == HOLDS:
+        return f"loses at most the margin {margin:g} ({numbers})"
+    more = ""
     if least:
         why = f"has {queries}, fewer than --least-queries {least} (mean {difference})"
     elif not (math.isfinite(low) and math.isfinite(high)):
         why = f"has no finite interval: {queries}, mean {difference}"
-    elif row["verdict"] == HOLDS:
-        why = (
-            f"loses at most the margin {margin:g} ({difference}, interval {low:.6g} to {high:.6g}, {queries})"
-        )
     else:
-        numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
         over = f"{-low - margin:.6g} more than the margin {margin:g}"
         why = f"may lose {-low:.6g} to {baseline}, {over} ({numbers})"
-    if row["verdict"] == HOLDS:
-        return why
-    far, half = abs(row["difference"] + margin), (high - low) / 2
-    more = ""
-    if row["verdict"] == UNDECIDED and not least and math.isfinite(half) and far > 0:
-        more = f"; about {math.ceil(row['queries'] * (half / far) ** 2):,} such queries would decide"
+        far, half = abs(row["difference"] + margin), (high - low) / 2
+        if row["verdict"] == UNDECIDED and far > 0:
+            more = f"; about {math.ceil(row['queries'] * (half / far) ** 2):,} such queries would decide"
     return f"{why}: {row['verdict']}{more}"
 
 

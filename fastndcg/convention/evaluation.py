@@ -24,7 +24,7 @@ from fastndcg.common.arrays import (
     read_only,
 )
 from fastndcg.common.arrow_types import array_of, decode, places_of
-from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
+from fastndcg.errors import ConventionError, InputError, InputTypeError, MeasureError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
 from fastndcg.measures.conventions import Convention, as_convention
 from fastndcg.measures.measure import resolve
@@ -381,8 +381,15 @@ class ConventionScores(Scores):
 
 def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measure, ...]:
     """Call `resolve` for each measure. `convention` may be a name."""
-    rule = as_convention(convention)
-    return tuple(resolve(measure, rule) for measure in measures)
+    rule, resolved = as_convention(convention), []
+    for measure in measures:
+        if measure.cutoff_column is not None:
+            raise MeasureError(
+                f"{measure} has a cutoff for each query, which no convention has; "
+                f"name one, as in {measure.name}@10"
+            )
+        resolved.append(resolve(measure, rule))
+    return tuple(resolved)
 
 
 def evaluate_by_convention(

@@ -356,6 +356,8 @@ def test_what_is_refused():
         fnl.metric(["nDCG@10", "RR"], like="lightgbm")
     with pytest.raises(InputError, match="the data set has 3 rows and no queries; make it with group="):
         fnl.metric("nDCG@10")(np.zeros(3), lgb.Dataset(np.zeros((3, 1)), [0, 1, 2]).construct())
+    with pytest.raises(MeasureError, match="nDCG@slots has a cutoff for each query"):
+        fnl.metric("nDCG@slots", like="lightgbm")
     with pytest.raises(MeasureError, match="nDGC"):
         fnx.metric("nDGC@10")
     with pytest.raises(MeasureError, match="xgboost has no RR"):
